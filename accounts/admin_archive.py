@@ -1,0 +1,60 @@
+"""Archiving in the admin's lists: what has a history is put away, not deleted."""
+# ruff: noqa: ARG002 - Django passes more than these need
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.roles import touchable
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Any]
+else:
+    _ModelAdmin = object
+
+
+class ArchivedFilter(admin.SimpleListFilter):
+    """Leaves out what is archived until somebody asks for it."""
+
+    title = "archived"
+    parameter_name = "archived"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "Yes"), ("all", "All")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        first, *others = super().choices(changelist)
+        yield from ({**first, "display": "No"}, *others)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "all":
+            return queryset
+        return queryset.filter(archived_at__isnull=self.value() != "yes")
+
+
+class Archiving(_ModelAdmin):
+    """Adds the actions. A subclass says what may not be put away yet, and what to do about it."""
+
+    in_use = "still in use"
+
+    def archivable(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows
+
+    @admin.action(description="Archive the selected %(verbose_name_plural)s", permissions=["view"])
+    def archive(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        rows = touchable(queryset.filter(archived_at=None), request.user)
+        asked = rows.count()
+        done = self.archivable(rows).update(archived_at=timezone.now())
+        if done:
+            self.message_user(request, f"Archived: {done:,}.", messages.SUCCESS)
+        if done < asked:
+            self.message_user(request, f"Not archived: {asked - done:,}, {self.in_use}.", messages.WARNING)
+
+    @admin.action(description="Bring the selected %(verbose_name_plural)s back", permissions=["view"])
+    def unarchive(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        rows = touchable(queryset.filter(archived_at__isnull=False), request.user)
+        self.message_user(request, f"Brought back: {rows.update(archived_at=None):,}.", messages.SUCCESS)

@@ -1,0 +1,138 @@
+"""The ground that every admin page stands on: roles decide, and no page grows with its table.
+
+Django's model permissions have no say here. Staff may enter; what they see and change there is asked of
+`accounts/roles.py` alone, like everywhere else.
+"""
+# ruff: noqa: ARG002 - Django passes more than these need
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from django.contrib import admin
+from django.db.models import ForeignKey, Model, QuerySet
+from django.db.models.fields.related import RelatedField
+from django.forms import ModelChoiceField
+from django.http import HttpRequest
+
+from accounts.admin_generics import ModelAdmin, TabularInline
+from accounts.admin_lists import CappedPaginator
+from accounts.admin_widgets import ChosenAutocomplete, InlineForm
+from accounts.models import User
+from accounts.roles import touchable, visible
+
+M = TypeVar("M", bound=Model)
+Parent = TypeVar("Parent", bound=Model)
+Rule = Callable[[QuerySet[Any], Any], QuerySet[Any]]
+
+
+def is_staff(request: HttpRequest) -> bool:
+    return isinstance(request.user, User) and request.user.is_active and request.user.is_staff
+
+
+def is_superuser(request: HttpRequest) -> bool:
+    return is_staff(request) and request.user.is_superuser
+
+
+def allowed(rule: Rule, row: Model, request: HttpRequest) -> bool:
+    """Whether `rule` lets the person have `row`; asked once per request, since Django asks a dozen times."""
+    answers = request.__dict__.setdefault("_role_answers", {})
+    if (rule, row) not in answers:
+        answers[rule, row] = rule(type(row)._base_manager.filter(pk=row.pk), request.user).exists()
+    return bool(answers[rule, row])
+
+
+class _Choices:
+    """Foreign keys offer what the person may see, loaded as the other model's own page would."""
+
+    admin_site: admin.AdminSite
+
+    def get_field_queryset(
+        self, db: str | None, db_field: "RelatedField[Any, Any]", request: HttpRequest
+    ) -> QuerySet[Any]:
+        return self.admin_site.get_model_admin(db_field.related_model).get_queryset(request)
+
+
+class RoleAdmin(_Choices, ModelAdmin[M]):
+    """A model's pages, for those whom its roles let in."""
+
+    paginator = CappedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    list_per_page = 50
+    list_select_related: ClassVar[tuple[str, ...]] = ()
+    # Columns that no list and no form needs, such as another table's secrets.
+    unread: ClassVar[tuple[str, ...]] = ()
+    # What can be chosen when a row is made and never again, because other rows rely on it.
+    settled_when_made: ClassVar[tuple[str, ...]] = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
+        rows = visible(super().get_queryset(request), request.user).defer(*self.unread)
+        return rows.select_related(*self.list_select_related) if self.list_select_related else rows
+
+    def get_readonly_fields(self, request: HttpRequest, obj: M | None = None) -> tuple[str, ...]:
+        fields = tuple(super().get_readonly_fields(request, obj))
+        return (*fields, *self.settled_when_made) if obj else fields
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_staff(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return is_staff(request) and (obj is None or allowed(visible, obj, request))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_staff(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return is_staff(request) and (obj is None or allowed(touchable, obj, request))
+
+    def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+
+class KeptAdmin(RoleAdmin[M]):
+    """Rows that are never deleted here, since other rows are their history. Some can be archived."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return False
+
+
+class ViewAdmin(KeptAdmin[M]):
+    """Pages to look at. What is there was written by the engine, and a person types nothing into it."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return False
+
+
+class RoleInline(_Choices, TabularInline[M, Parent]):
+    """Rows inside their parent's page: who may touch the parent may touch them."""
+
+    extra = 0
+    form = InlineForm
+    list_select_related: ClassVar[tuple[str, ...]] = ()
+    unread: ClassVar[tuple[str, ...]] = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
+        rows = super().get_queryset(request).defer(*self.unread)
+        return rows.select_related(*self.list_select_related) if self.list_select_related else rows
+
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "ModelChoiceField[Any] | None":
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", ChosenAutocomplete(db_field, self.admin_site))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def has_view_permission(self, request: HttpRequest, obj: Parent | None = None) -> bool:
+        return is_staff(request) and (obj is None or allowed(visible, obj, request))
+
+    def has_add_permission(self, request: HttpRequest, obj: Parent | None = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Parent | None = None) -> bool:
+        return is_staff(request) and (obj is None or allowed(touchable, obj, request))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Parent | None = None) -> bool:
+        return self.has_change_permission(request, obj)

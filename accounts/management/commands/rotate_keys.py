@@ -1,0 +1,103 @@
+"""Stores every secret under the newest key of ENCRYPTION_KEY."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken
+from django.apps import apps
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import models, transaction
+from django.db.models import TextField, Value
+from django.db.models.functions import Cast
+
+from accounts.encryption import EncryptedJSONField, reencrypt
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What became of the secrets so far."""
+
+    rotated: int = 0
+    current: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.rotated} re-encrypted, {self.current} already under the newest key"
+
+
+class Command(BaseCommand):
+    """1. Take the next rows, by id, and lock them.
+    2. Leave those that the newest key opens; re-encrypt those that an older key opens; note the rest.
+    3. Commit, report, go on. What is committed is done: stopped halfway, it goes on when it is run again.
+    """
+
+    help = "Re-encrypt every secret under the first key of ENCRYPTION_KEY, so that the others can be dropped."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--batch", type=int, default=200, help="rows per transaction (%(default)s)")
+
+    def handle(self, *_: Any, batch: int, **__: Any) -> None:
+        if batch < 1:
+            raise CommandError("--batch must be at least 1.")
+        tally = Tally()
+        for model, column in encrypted_columns():
+            for done in rotate(model, column, batch=batch, tally=tally):
+                self.stdout.write(f"{model._meta.label}: {done} rows seen, {tally}.")
+        if tally.unreadable:
+            raise CommandError(
+                f"No key in ENCRYPTION_KEY opens {', '.join(tally.unreadable)}. Add the key that they were "
+                f"stored with and run this again, or enter them anew. The others are done: {tally}."
+            )
+        self.stdout.write(self.style.SUCCESS(f"Done: {tally}. Older keys can be dropped now."))
+
+
+def encrypted_columns() -> Iterator[tuple[type[models.Model], str]]:
+    for model in apps.get_models():
+        for column in model._meta.local_fields:
+            if isinstance(column, EncryptedJSONField):
+                yield model, column.name
+
+
+def rotate(model: type[models.Model], column: str, *, batch: int, tally: Tally) -> Iterator[int]:
+    """Re-encrypt one column batch by batch; yields how many rows were seen after each."""
+    seen, last = 0, 0
+    while True:
+        with transaction.atomic():
+            rows = _stored(model, column, after=last, size=batch)
+            for pk, stored in rows:
+                _rotate_one(model, pk, column, stored, tally)
+        if not rows:
+            return
+        seen, last = seen + len(rows), rows[-1][0]
+        yield seen
+
+
+def _stored(model: type[models.Model], column: str, *, after: int, size: int) -> list[tuple[int, str]]:
+    """The next rows that have a secret, as it is stored: the cast keeps the field from decrypting it."""
+    secrets = model._default_manager.annotate(stored=Cast(column, TextField())).exclude(stored="")
+    locked = secrets.select_for_update(of=("self",), no_key=True).filter(pk__gt=after).order_by("pk")
+    return list(locked.values_list("pk", "stored")[:size])
+
+
+def _rotate_one(model: type[models.Model], pk: int, column: str, stored: str, tally: Tally) -> None:
+    if _under_newest_key(stored):
+        tally.current += 1
+        return
+    try:
+        renewed = reencrypt(stored)
+    except InvalidToken:
+        tally.unreadable.append(f"the {column} of {model._meta.verbose_name} {pk}")
+        return
+    # As a plain text value, which the field would otherwise encrypt once more.
+    model._default_manager.filter(pk=pk).update(**{column: Value(renewed, output_field=TextField())})
+    tally.rotated += 1
+
+
+def _under_newest_key(stored: str) -> bool:
+    try:
+        Fernet(settings.ENCRYPTION_KEYS[0].strip()).decrypt(stored.encode())
+    except InvalidToken:
+        return False
+    return True

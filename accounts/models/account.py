@@ -1,0 +1,172 @@
+"""Who sends."""
+
+import secrets
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from accounts.encryption import EncryptedJSONField
+from accounts.profiles import DEFAULT_PROFILE, PROFILES
+from accounts.zones import validate_zone
+
+
+class Channel(models.TextChoices):
+    WHATSAPP = "whatsapp", "WhatsApp"
+    EMAIL = "email", "E-mail"
+    LINKEDIN = "linkedin", "LinkedIn"
+    MATRIX = "matrix", "Matrix"
+
+
+class Action(models.TextChoices):
+    """What a limit counts."""
+
+    MESSAGE = "message", "Message"
+    EMAIL = "email", "E-mail"
+    CONNECTION_REQUEST = "connection_request", "Connection request"
+    INMAIL = "inmail", "InMail"
+
+
+class AccountQuerySet(models.QuerySet["Account"]):
+    def active(self) -> "AccountQuerySet":
+        return self.filter(status=Account.Status.ACTIVE)
+
+    def due(self, now: object) -> "AccountQuerySet":
+        """Those whose wake-up has come."""
+        return self.filter(wake_at__lte=now)
+
+
+def new_webhook_secret() -> str:
+    return secrets.token_urlsafe(24)
+
+
+class Account(models.Model):
+    """One sending identity on one channel, through one transport, with its own limits."""
+
+    class Status(models.TextChoices):
+        """The words of `delivery.states.AccountStatus`, where the legal moves are."""
+
+        UNPAIRED = "unpaired", "Not paired"
+        PAIRING = "pairing", "Pairing"
+        ACTIVE = "active", "Active"
+        PAUSED = "paused", "Paused"
+        OFFLINE = "offline", "Offline"
+        FLAGGED = "flagged", "Flagged"
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="accounts")
+    name = models.CharField(max_length=100)
+    channel = models.CharField(max_length=20, choices=Channel)
+    transport = models.CharField(max_length=20, help_text="Which kind of gateway carries its messages.")
+    profile = models.CharField(
+        max_length=40, choices=[(p.key, p.label) for p in PROFILES.values()], default=DEFAULT_PROFILE
+    )
+    zone = models.CharField("time zone", max_length=64, default="UTC", validators=[validate_zone])
+    own_address = models.CharField(max_length=255, blank=True, help_text="Where a test send to oneself goes.")
+    credentials = EncryptedJSONField(blank=True, default=dict)
+    webhook_secret = models.CharField(max_length=64, default=new_webhook_secret, editable=False)
+
+    status = models.CharField(max_length=10, choices=Status, default=Status.UNPAIRED)
+    status_reason = models.CharField(max_length=255, blank=True)
+    status_changed_at = models.DateTimeField(null=True, blank=True)
+    status_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+
+    group_concurrency = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Groups in flight at once; empty for the default."
+    )
+    warmup_start = models.PositiveIntegerField(null=True, blank=True, help_text="Messages on the first day.")
+    warmup_step = models.PositiveIntegerField(null=True, blank=True, help_text="More for each clean day.")
+    warmup_ceiling = models.PositiveIntegerField(null=True, blank=True, help_text="Where warm-up ends.")
+    warmup_clean_days = models.PositiveIntegerField(default=0, editable=False)
+    warmup_counted_on = models.DateField(null=True, blank=True, editable=False)
+
+    # Written by the engine.
+    wake_at = models.DateTimeField(null=True, blank=True, editable=False)
+    waiting_for = models.CharField(max_length=20, blank=True, editable=False)
+    waiting_until = models.DateTimeField(null=True, blank=True, editable=False)
+    fence = models.BigIntegerField(default=0, editable=False)
+    slow_factor = models.FloatField(default=1, editable=False)
+    clean_sends = models.PositiveIntegerField(default=0, editable=False)
+    held_until = models.DateTimeField(null=True, blank=True, editable=False)
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    objects = AccountQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "channel", "name"], name="account_name_once"),
+            models.CheckConstraint(
+                condition=Q(status__in=["unpaired", "pairing", "active", "paused", "offline", "flagged"]),
+                name="account_status_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(channel__in=["whatsapp", "email", "linkedin", "matrix"]),
+                name="account_channel_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(slow_factor__gte=1), name="account_never_faster_than_its_limits"
+            ),
+            models.CheckConstraint(
+                condition=Q(group_concurrency__isnull=True) | Q(group_concurrency__range=(1, 64)),
+                name="account_group_concurrency_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(warmup_start__isnull=True, warmup_step__isnull=True, warmup_ceiling__isnull=True)
+                | Q(warmup_start__gte=1, warmup_step__gte=1, warmup_ceiling__gte=F("warmup_start")),
+                name="account_warmup_whole",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["wake_at"], condition=Q(wake_at__isnull=False), name="account_due"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Limit(models.Model):
+    """What one account holds itself to for one action. Empty means: as the profile says."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="limits")
+    action = models.CharField(max_length=20, choices=Action, default=Action.MESSAGE)
+    per_minute = models.PositiveIntegerField(null=True, blank=True)
+    per_hour = models.PositiveIntegerField(null=True, blank=True)
+    per_day = models.PositiveIntegerField(null=True, blank=True)
+    gap_min = models.FloatField(
+        "shortest gap", null=True, blank=True, help_text="Seconds between two messages."
+    )
+    gap_max = models.FloatField("longest gap", null=True, blank=True)
+    batch_size = models.PositiveIntegerField(null=True, blank=True)
+    batch_pause = models.FloatField(null=True, blank=True, help_text="Seconds.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["account", "action"], name="limit_once_per_action"),
+            models.CheckConstraint(
+                condition=Q(action__in=["message", "email", "connection_request", "inmail"]),
+                name="limit_action_known",
+            ),
+            models.CheckConstraint(
+                condition=(Q(per_minute__isnull=True) | Q(per_minute__gte=1))
+                & (Q(per_hour__isnull=True) | Q(per_hour__gte=1))
+                & (Q(per_day__isnull=True) | Q(per_day__gte=1)),
+                name="limit_at_least_one",
+            ),
+            models.CheckConstraint(
+                condition=Q(gap_min__isnull=True, gap_max__isnull=True)
+                | Q(gap_min__gte=0, gap_max__gte=F("gap_min"), gap_max__lte=86_400),
+                name="limit_gap_ordered",
+            ),
+            models.CheckConstraint(
+                condition=Q(batch_size__isnull=True, batch_pause__isnull=True)
+                | Q(batch_size__gte=1, batch_pause__gt=0, batch_pause__lte=86_400),
+                name="limit_batch_whole",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_action_display()} limits of {self.account}"

@@ -1,0 +1,41 @@
+"""Who uses Paceline."""
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.db.models import F, Q
+
+from accounts.zones import validate_zone
+
+
+class User(AbstractUser):
+    """A person. Staff see everything; an operator what is theirs; see `accounts/roles.py`."""
+
+    zone = models.CharField(
+        "time zone",
+        max_length=64,
+        blank=True,
+        validators=[validate_zone],
+        help_text="In which times are shown.",
+    )
+
+
+class TeamMate(models.Model):
+    """`mate` sees what belongs to `owner`, and works on it too where the access says so."""
+
+    class Access(models.TextChoices):
+        READ = "read", "Read only"
+        OPERATE = "operate", "Operator"
+
+    owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="mates")
+    mate = models.ForeignKey(User, on_delete=models.CASCADE, related_name="teams")
+    access = models.CharField(max_length=10, choices=Access, default=Access.READ)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "mate"], name="teammate_once"),
+            models.CheckConstraint(condition=~Q(owner=F("mate")), name="teammate_not_self"),
+            models.CheckConstraint(condition=Q(access__in=["read", "operate"]), name="teammate_access_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.mate} in {self.owner}'s team"

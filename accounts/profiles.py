@@ -1,0 +1,109 @@
+"""Ready profiles: the limits that suit a kind of account (SPEC P12)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileLimits:
+    """What a profile says for one action. None leaves it to the settings."""
+
+    per_minute: int | None = None
+    per_hour: int | None = None
+    per_day: int | None = None
+    gap_min: float | None = None
+    gap_max: float | None = None
+    batch_size: int | None = None
+    batch_pause: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """A daily cap that grows after each day without trouble."""
+
+    start: int
+    step: int
+    ceiling: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A name a person can pick, and what it means."""
+
+    key: str
+    label: str
+    about: str
+    limits: Mapping[str, ProfileLimits]
+    warm_up: WarmUp | None = None
+    business_hours: bool = False
+    on_time_first: bool = False
+    channels: frozenset[str] = field(default_factory=frozenset)
+
+
+WHATSAPP = frozenset({"whatsapp"})
+EMAIL = frozenset({"email"})
+
+_PROFILES = (
+    Profile(
+        key="whatsapp_established",
+        label="Established WhatsApp",
+        about="A number with years of history writing to groups that know it: 40 per minute.",
+        limits={"message": ProfileLimits(per_minute=40)},
+        channels=WHATSAPP,
+    ),
+    Profile(
+        key="whatsapp_careful",
+        label="Careful WhatsApp",
+        about="A new number, or one writing to people it never wrote to: 30 to 60 seconds apart, with warm-up.",
+        limits={"message": ProfileLimits(per_minute=2, gap_min=30, gap_max=60)},
+        warm_up=WarmUp(start=20, step=30, ceiling=1000),
+        channels=WHATSAPP,
+    ),
+    Profile(
+        key="whatsapp_campaign",
+        label="WhatsApp campaign",
+        about="3 seconds apart, with a rest of 30 seconds after every 75.",
+        limits={"message": ProfileLimits(per_minute=20, gap_min=3, gap_max=3, batch_size=75, batch_pause=30)},
+        channels=WHATSAPP,
+    ),
+    Profile(
+        key="email_business",
+        label="Business e-mail",
+        about="20 per day, 5 to 20 minutes apart, Monday to Friday from 9 to 18.",
+        limits={"email": ProfileLimits(per_day=20, gap_min=300, gap_max=1200)},
+        business_hours=True,
+        channels=EMAIL,
+    ),
+    Profile(
+        key="slow_sender",
+        label="Slow sender",
+        about="3 to 5 minutes apart, at most 10 per hour and 50 per day; what is on time goes first.",
+        limits={
+            action: ProfileLimits(per_hour=10, per_day=50, gap_min=180, gap_max=300)
+            for action in ("message", "email")
+        },
+        on_time_first=True,
+    ),
+    Profile(
+        key="email_newsletter",
+        label="Newsletter e-mail",
+        about="A warmed-up domain writing to subscribers: 60 per minute, 10,000 per day.",
+        limits={"email": ProfileLimits(per_minute=60, per_day=10_000)},
+        channels=EMAIL,
+    ),
+    Profile(
+        key="linkedin",
+        label="LinkedIn",
+        about="20 invitations, 50 messages and 20 InMails per day, 1 to 5 minutes apart.",
+        limits={
+            "connection_request": ProfileLimits(per_day=20, gap_min=60, gap_max=300),
+            "message": ProfileLimits(per_day=50, gap_min=60, gap_max=300),
+            "inmail": ProfileLimits(per_day=20, gap_min=60, gap_max=300),
+        },
+        business_hours=True,
+        channels=frozenset({"linkedin"}),
+    ),
+)
+
+PROFILES: Mapping[str, Profile] = {profile.key: profile for profile in _PROFILES}
+DEFAULT_PROFILE = "whatsapp_established"

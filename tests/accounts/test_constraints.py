@@ -1,0 +1,169 @@
+"""Accounts, limits, people and recipients that the database itself refuses."""
+
+from typing import Any
+
+import pytest
+from django.db.models import F, Model
+
+from tests.factories import (
+    AccountFactory,
+    ConsentChangeFactory,
+    LimitFactory,
+    RecipientFactory,
+    TagFactory,
+    TeamMateFactory,
+    UserFactory,
+)
+from tests.refusals import (
+    Refusal,
+    as_parameters,
+    changed,
+    check_below_zero,
+    declared,
+    doubled,
+    numbers_from_zero,
+)
+
+pytestmark = pytest.mark.django_db
+
+WARMING_UP = {"warming_up": True}
+BATCHES = {"batches": True}
+GAP = {"gap_min": 30, "gap_max": 60}
+
+REFUSALS = [
+    # People
+    doubled("two people with one user name", "accounts_user_username_key", UserFactory, "username"),
+    doubled("a team mate twice in one team", "teammate_once", TeamMateFactory, "owner", "mate"),
+    changed("a team mate of oneself", "teammate_not_self", TeamMateFactory, mate=F("owner")),
+    changed("a team mate with an unknown access", "teammate_access_known", TeamMateFactory, access="rule"),
+    # Accounts
+    doubled(
+        "two accounts of one owner and channel with one name",
+        "account_name_once",
+        AccountFactory,
+        "owner",
+        "channel",
+        "name",
+    ),
+    changed("an account with an unknown status", "account_status_known", AccountFactory, status="asleep"),
+    changed("an account on an unknown channel", "account_channel_known", AccountFactory, channel="pigeon"),
+    changed(
+        "an account faster than its limits",
+        "account_never_faster_than_its_limits",
+        AccountFactory,
+        slow_factor=0.99,
+    ),
+    changed(
+        "an account with no group in flight",
+        "account_group_concurrency_range",
+        AccountFactory,
+        group_concurrency=0,
+    ),
+    changed(
+        "an account with 65 groups in flight",
+        "account_group_concurrency_range",
+        AccountFactory,
+        group_concurrency=65,
+    ),
+    changed("warm-up with a start alone", "account_warmup_whole", AccountFactory, warmup_start=20),
+    changed("warm-up without a step", "account_warmup_whole", AccountFactory, WARMING_UP, warmup_step=None),
+    changed(
+        "warm-up without a ceiling", "account_warmup_whole", AccountFactory, WARMING_UP, warmup_ceiling=None
+    ),
+    changed(
+        "warm-up that starts at none", "account_warmup_whole", AccountFactory, WARMING_UP, warmup_start=0
+    ),
+    changed("warm-up that never grows", "account_warmup_whole", AccountFactory, WARMING_UP, warmup_step=0),
+    changed(
+        "warm-up that starts above its ceiling",
+        "account_warmup_whole",
+        AccountFactory,
+        WARMING_UP,
+        warmup_ceiling=19,
+    ),
+    # Limits
+    doubled(
+        "two limits of one account for one action", "limit_once_per_action", LimitFactory, "account", "action"
+    ),
+    changed("a limit for an unknown action", "limit_action_known", LimitFactory, action="shout"),
+    *(
+        changed(
+            f"a limit of none {period.replace('_', ' ')}", "limit_at_least_one", LimitFactory, **{period: 0}
+        )
+        for period in ("per_minute", "per_hour", "per_day")
+    ),
+    changed("a shortest gap alone", "limit_gap_ordered", LimitFactory, gap_min=30),
+    changed("a longest gap alone", "limit_gap_ordered", LimitFactory, gap_max=60),
+    changed("a shortest gap above the longest", "limit_gap_ordered", LimitFactory, GAP, gap_min=61),
+    changed("a gap below zero", "limit_gap_ordered", LimitFactory, GAP, gap_min=-1),
+    changed("a gap of more than a day", "limit_gap_ordered", LimitFactory, GAP, gap_max=86_401),
+    changed("a batch without its pause", "limit_batch_whole", LimitFactory, BATCHES, batch_pause=None),
+    changed("a batch pause without a batch", "limit_batch_whole", LimitFactory, BATCHES, batch_size=None),
+    changed("a batch of none", "limit_batch_whole", LimitFactory, BATCHES, batch_size=0),
+    changed("a batch pause of no time", "limit_batch_whole", LimitFactory, BATCHES, batch_pause=0),
+    changed(
+        "a batch pause of more than a day", "limit_batch_whole", LimitFactory, BATCHES, batch_pause=86_401
+    ),
+    # Recipients
+    doubled(
+        "a recipient twice for one owner and channel",
+        "recipient_once",
+        RecipientFactory,
+        "owner",
+        "channel",
+        "address",
+    ),
+    changed("a recipient of an unknown kind", "recipient_kind_known", RecipientFactory, kind="crowd"),
+    changed(
+        "a recipient on an unknown channel", "recipient_channel_known", RecipientFactory, channel="pigeon"
+    ),
+    changed("a recipient without an address", "recipient_address_given", RecipientFactory, address=""),
+    changed("a fourth follow-up", "recipient_attempts_at_most_3", RecipientFactory, attempts=4),
+    doubled("a tag twice for one owner", "tag_once", TagFactory, "owner", "name"),
+    changed("an unknown change of consent", "consent_move_known", ConsentChangeFactory, move="may"),
+]
+
+
+@pytest.mark.parametrize("refusal", as_parameters(REFUSALS))
+def test_the_database_refuses(refusal: Refusal) -> None:
+    refusal.check()
+
+
+def test_every_constraint_is_tried() -> None:
+    assert declared("accounts") - {refusal.constraint for refusal in REFUSALS} == set()
+
+
+@pytest.mark.parametrize(("model", "column"), numbers_from_zero("accounts"))
+def test_the_database_refuses_a_number_below_zero(model: type[Model], column: str) -> None:
+    check_below_zero(model, column)
+
+
+@pytest.mark.parametrize(
+    ("factory", "values"),
+    [
+        pytest.param(
+            AccountFactory, {"warmup_start": 1, "warmup_step": 1, "warmup_ceiling": 1}, id="least warm-up"
+        ),
+        pytest.param(AccountFactory, {"group_concurrency": 64}, id="most groups in flight"),
+        pytest.param(LimitFactory, {"gap_min": 0, "gap_max": 0}, id="no gap"),
+        pytest.param(LimitFactory, {"gap_min": 86_400, "gap_max": 86_400}, id="a gap of one day"),
+        pytest.param(LimitFactory, {"per_minute": 1, "per_hour": 1, "per_day": 1}, id="least limits"),
+        pytest.param(LimitFactory, {"batch_size": 1, "batch_pause": 86_400}, id="slowest batches"),
+        pytest.param(RecipientFactory, {"attempts": 3}, id="a third follow-up"),
+    ],
+)
+def test_the_database_takes_what_is_just_allowed(factory: Any, values: dict[str, Any]) -> None:
+    row = factory.create(**values)
+    row.refresh_from_db()
+    assert {name: getattr(row, name) for name in values} == values
+
+
+def test_one_name_serves_on_two_channels_and_for_two_owners() -> None:
+    first = AccountFactory.create(name="Front desk")
+    AccountFactory.create(name="Front desk", owner=first.owner, by_email=True)
+    AccountFactory.create(name="Front desk")
+
+
+def test_one_address_serves_two_owners() -> None:
+    first = RecipientFactory.create()
+    assert RecipientFactory.create(address=first.address).pk != first.pk

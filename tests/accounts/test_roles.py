@@ -1,0 +1,133 @@
+"""Who sees and touches what, for every model and every kind of person."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+
+from accounts.models import Account, ConsentChange, Limit, Recipient, Tag, TeamMate, User
+from accounts.roles import may_touch, owner_path, require_touch, touchable, visible
+from activity.models import Attempt, Inbound, Notification, PushSubscription
+from delivery.models import MediaHandle, Run, RunAccount, RunTarget
+from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
+from tests import factories as f
+
+APPS = ("accounts", "reminders", "delivery", "activity")
+# People are nobody's: superusers alone manage them, in the admin.
+OWNERLESS = {User}
+
+ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
+    Account: lambda owner: f.AccountFactory.create(owner=owner),
+    ConsentChange: lambda owner: f.ConsentChangeFactory.create(recipient__owner=owner),
+    Limit: lambda owner: f.LimitFactory.create(account__owner=owner),
+    Recipient: lambda owner: f.RecipientFactory.create(owner=owner),
+    Tag: lambda owner: f.TagFactory.create(owner=owner),
+    TeamMate: lambda owner: f.TeamMateFactory.create(owner=owner),
+    Attempt: lambda owner: f.AttemptFactory.create(target__run__reminder__owner=owner),
+    Inbound: lambda owner: f.InboundFactory.create(account__owner=owner),
+    Notification: lambda owner: f.NotificationFactory.create(owner=owner),
+    PushSubscription: lambda owner: f.PushSubscriptionFactory.create(user=owner),
+    MediaHandle: lambda owner: f.MediaHandleFactory.create(run__reminder__owner=owner),
+    Run: lambda owner: f.RunFactory.create(reminder__owner=owner),
+    RunAccount: lambda owner: f.RunAccountFactory.create(run__reminder__owner=owner),
+    RunTarget: lambda owner: f.RunTargetFactory.create(run__reminder__owner=owner),
+    FollowUp: lambda owner: f.FollowUpFactory.create(target__run__reminder__owner=owner),
+    FollowUpStep: lambda owner: f.FollowUpStepFactory.create(reminder__owner=owner),
+    Media: lambda owner: f.MediaFactory.create(owner=owner),
+    Part: lambda owner: f.PartFactory.create(reminder__owner=owner),
+    Reminder: lambda owner: f.ReminderFactory.create(owner=owner),
+    ReminderAccount: lambda owner: f.ReminderAccountFactory.create(reminder__owner=owner),
+}
+
+People = Mapping[str, User | AnonymousUser]
+
+
+@pytest.fixture
+def people(owner: User, mate: User, reader: User, stranger: User, staff: User) -> People:
+    return {
+        "owner": owner,
+        "mate": mate,
+        "reader": reader,
+        "stranger": stranger,
+        "staff": staff,
+        "a mate who left": f.TeamMateFactory.create(owner=owner, operate=True, mate__inactive=True).mate,
+        "a staff member who left": f.StaffFactory.create(inactive=True),
+        "nobody": AnonymousUser(),
+    }
+
+
+def owned_models() -> list[type[Model]]:
+    models = (model for label in APPS for model in apps.get_app_config(label).get_models())
+    return [model for model in models if model not in OWNERLESS]
+
+
+every_model = pytest.mark.parametrize("model", ROW_OF, ids=lambda model: model._meta.label)
+
+
+@pytest.mark.parametrize("model", owned_models(), ids=lambda model: model._meta.label)
+def test_each_model_has_a_path_to_its_owner_and_a_row_to_test_it_with(model: type[Model]) -> None:
+    step: type[Model] = model
+    for name in owner_path(model).split("__"):
+        related = step._meta.get_field(name).related_model
+        assert isinstance(related, type)
+        step = related
+    assert step is User
+    assert model in ROW_OF
+
+
+@every_model
+def test_owner_team_and_staff_see_a_row_and_nobody_else_does(
+    model: type[Model], people: People, owner: User
+) -> None:
+    row = ROW_OF[model](owner)
+    seen_by = {
+        name for name, person in people.items() if row in visible(model._default_manager.all(), person)
+    }
+    assert seen_by == {"owner", "mate", "reader", "staff"}
+
+
+@every_model
+def test_owner_operating_mate_and_staff_touch_a_row_and_nobody_else_does(
+    model: type[Model], people: People, owner: User
+) -> None:
+    row = ROW_OF[model](owner)
+    touched_by = {
+        name for name, person in people.items() if row in touchable(model._default_manager.all(), person)
+    }
+    assert touched_by == {"owner", "mate", "staff"}
+    assert touched_by == {name for name, person in people.items() if may_touch(row, person)}
+
+
+@every_model
+def test_who_may_not_touch_a_row_is_refused_with_a_sentence(
+    model: type[Model], people: People, owner: User
+) -> None:
+    row = ROW_OF[model](owner)
+    require_touch(row, people["mate"])
+    for name in people.keys() - {"owner", "mate", "staff"}:
+        with pytest.raises(PermissionDenied, match=r"not yours to change\. Ask its owner"):
+            require_touch(row, people[name])
+
+
+def test_sharing_goes_one_way(owner: User, mate: User) -> None:
+    account = f.AccountFactory.create(owner=mate)
+    assert account not in visible(Account.objects.all(), owner)
+
+
+def test_a_mate_of_two_owners_sees_both_and_each_row_once(owner: User, mate: User) -> None:
+    other = f.TeamMateFactory.create(mate=mate).owner
+    rows = [f.AccountFactory.create(owner=person) for person in (owner, other, mate)]
+    assert sorted(visible(Account.objects.all(), mate).values_list("pk", flat=True)) == [
+        row.pk for row in rows
+    ]
+    assert other.accounts.get() not in touchable(Account.objects.all(), mate)
+
+
+def test_what_was_filtered_before_stays_filtered(owner: User, staff: User) -> None:
+    f.AccountFactory.create(owner=owner, archived=True)
+    for person in (owner, staff):
+        assert not visible(Account.objects.filter(archived_at=None), person).exists()
