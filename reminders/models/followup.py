@@ -1,0 +1,78 @@
+"""Messages to those who did not reply."""
+
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import Recipient
+from reminders.models.reminder import Reminder
+
+
+class Urgency(models.TextChoices):
+    HIGH = "high", "High"
+    MEDIUM = "medium", "Medium"
+    LOW = "low", "Low"
+
+
+class FollowUpStep(models.Model):
+    """What a reminder says after how long without a reply."""
+
+    reminder = models.ForeignKey(Reminder, on_delete=models.CASCADE, related_name="follow_up_steps")
+    position = models.PositiveSmallIntegerField(default=0)
+    after_hours = models.FloatField()
+    text = models.TextField()
+    urgency = models.CharField(max_length=10, choices=Urgency, default=Urgency.MEDIUM)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["reminder", "position"], name="follow_up_step_once"),
+            models.CheckConstraint(condition=Q(after_hours__gt=0), name="follow_up_step_later"),
+            models.CheckConstraint(
+                condition=Q(urgency__in=["high", "medium", "low"]), name="follow_up_step_urgency"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"After {self.after_hours:g} h: {self.text[:40]}"
+
+
+class FollowUp(models.Model):
+    """One queued follow-up to one recipient. It leaves the queue with a reason."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        SENT = "sent", "Sent"
+        REMOVED = "removed", "Removed"
+
+    step = models.ForeignKey(FollowUpStep, on_delete=models.CASCADE, related_name="follow_ups")
+    recipient = models.ForeignKey(Recipient, on_delete=models.CASCADE, related_name="follow_ups")
+    target = models.ForeignKey(
+        "delivery.RunTarget",
+        on_delete=models.CASCADE,
+        related_name="follow_ups",
+        help_text="The message that got no reply.",
+    )
+    urgency = models.CharField(max_length=10, choices=Urgency, default=Urgency.MEDIUM)
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    due_at = models.DateTimeField()
+    removed_reason = models.CharField(max_length=40, blank=True)
+    queued_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["due_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["step", "target"], name="follow_up_once_per_step"),
+            models.CheckConstraint(
+                condition=Q(status__in=["queued", "sent", "removed"]), name="follow_up_status_known"
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="removed") | ~Q(removed_reason=""), name="follow_up_removed_for_a_reason"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["due_at", "id"], condition=Q(status="queued"), name="follow_up_queue"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Follow-up to {self.recipient}"
