@@ -1,0 +1,117 @@
+"""One account of the sandbox: its state, its dice, what it received lately, and its pairing codes."""
+
+from collections import deque
+from enum import StrEnum
+from random import Random
+
+from sandbox.behaviour import MAX_COUNTED, Behaviour
+
+MINUTE = 60_000
+HOUR = 3_600_000
+FIRST_CODE_MS, NEXT_CODE_MS = 60_000, 20_000
+PAIRING_MS = FIRST_CODE_MS + 5 * NEXT_CODE_MS
+
+
+class State(StrEnum):
+    """What a gateway says about an account."""
+
+    WORKING = "WORKING"
+    SCAN_QR_CODE = "SCAN_QR_CODE"
+    STOPPED = "STOPPED"
+    BANNED = "BANNED"
+
+
+class Recent:
+    """The moments of the last events, oldest first, as many as a limit can ask for."""
+
+    __slots__ = ("_keep_ms", "_times")
+
+    def __init__(self, keep_ms: int) -> None:
+        self._keep_ms = keep_ms
+        self._times: deque[int] = deque(maxlen=MAX_COUNTED + 1)
+
+    def add(self, at: int) -> None:
+        times = self._times
+        times.append(at)
+        while times[0] <= at - self._keep_ms:
+            times.popleft()
+
+    def clear(self) -> None:
+        self._times.clear()
+
+    def reaches(self, count: int, window_ms: int, now: int) -> bool:
+        """Whether at least `count` events lie in the window that ends now."""
+        times = self._times
+        return len(times) >= count and times[-count] > now - window_ms
+
+    def room_at(self, limit: int, window_ms: int) -> int:
+        """When one more event fits under a limit that is reached."""
+        return self._times[-limit] + window_ms
+
+    def count(self, window_ms: int, now: int) -> int:
+        """How many events lie in the window that ends now. Walks over them: for pages, not for requests."""
+        return sum(1 for at in self._times if at > now - window_ms)
+
+
+class Account:
+    """What the gateway knows about one account."""
+
+    def __init__(self, name: str, behaviour: Behaviour) -> None:
+        self.name = name
+        self.title = name
+        self.token: bytes | None = None
+        self.state = State.WORKING
+        self.received = Recent(HOUR)
+        self.accepted = Recent(MINUTE)
+        self.delivered = 0
+        self.last_at = 0
+        self.behaviour = behaviour
+        self.dice = Random(behaviour.seed or None)
+        self._pairing_since: int | None = None
+
+    def behave(self, behaviour: Behaviour) -> None:
+        """Take on another behaviour; the dice start anew where the seed is another."""
+        if behaviour.seed != self.behaviour.seed:
+            self.dice = Random(behaviour.seed or None)
+        self.behaviour = behaviour
+
+    def become(self, state: State) -> None:
+        """Set the state by hand. A ban that is lifted forgets what led to it, or it would be back at once."""
+        if self.state is State.BANNED and state is not State.BANNED:
+            self.received.clear()
+        self.state = state
+        self._pairing_since = None
+
+    def latency(self) -> float:
+        """Seconds to wait before the next answer."""
+        jitter = self.behaviour.jitter_ms
+        return (self.behaviour.latency_ms + (self.dice.random() * jitter if jitter else 0)) / 1000
+
+    def count(self, at: int) -> None:
+        """Count a received message, and ban the account if that was one too many."""
+        self.received.add(at)
+        minute, hour = self.behaviour.ban_above_per_minute, self.behaviour.ban_above_per_hour
+        if (minute and self.received.reaches(minute + 1, MINUTE, at)) or (
+            hour and self.received.reaches(hour + 1, HOUR, at)
+        ):
+            self.become(State.BANNED)
+
+    def state_at(self, now: int) -> State:
+        """The state, after pairing codes that nobody scanned have run out."""
+        if self._pairing_since is not None and now - self._pairing_since >= PAIRING_MS:
+            self.become(State.STOPPED)
+        return self.state
+
+    def pairing_code(self, now: int) -> tuple[str, int] | None:
+        """The code to scan now and for how many milliseconds more; None when the account needs none.
+
+        The first code holds for a minute, the next ones for 20 s each; after six of them the account is
+        stopped, and asking again starts over.
+        """
+        if self.state_at(now) not in {State.SCAN_QR_CODE, State.STOPPED}:
+            return None
+        if self._pairing_since is None:
+            self.state, self._pairing_since = State.SCAN_QR_CODE, now
+        age = now - self._pairing_since - FIRST_CODE_MS
+        number, left = (1, -age) if age < 0 else (2 + age // NEXT_CODE_MS, NEXT_CODE_MS - age % NEXT_CODE_MS)
+        return f"sandbox:{self.name}:{self._pairing_since:x}:{number}", left

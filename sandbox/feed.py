@@ -1,0 +1,26 @@
+"""Tells open pages that something changed; they read it again."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Feed:
+    """Costs the gateway next to nothing while no page is open."""
+
+    def __init__(self) -> None:
+        self._pages: set[asyncio.Event] = set()
+
+    def touch(self) -> None:
+        for page in self._pages:
+            page.set()
+
+    @contextmanager
+    def watch(self) -> Iterator[asyncio.Event]:
+        """An event that is set at every change; whoever waits for it clears it."""
+        page = asyncio.Event()
+        self._pages.add(page)
+        try:
+            yield page
+        finally:
+            self._pages.discard(page)

@@ -1,0 +1,235 @@
+"""The gateway itself: takes requests, decides, remembers, logs. No HTTP, no waiting.
+
+A request is handled whole in one call: decided, delivered and logged before any latency. So a client that
+goes away while it waits changes nothing, and two requests with one key never race.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from hmac import compare_digest
+from itertools import count
+from secrets import token_hex
+
+from sandbox import verdict
+from sandbox.account import Account
+from sandbox.behaviour import Behaviour
+from sandbox.chats import Bubble, Chats, shown
+from sandbox.feed import Feed
+from sandbox.incoming import BadRequestError, Incoming, parse
+from sandbox.keys import Keys
+from sandbox.log import MAX_LOGGED_TEXT, TAIL_BYTES, Line, Log, read
+from sandbox.media import MAX_UPLOAD_BYTES, Shelf, Upload
+from sandbox.verdict import Fault, Verdict
+
+MAX_ACCOUNTS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the HTTP side has to do."""
+
+    status: int
+    payload: Mapping[str, object]
+    fault: Fault = Fault.NONE
+    retry_after: int = 0  # seconds
+    delay: float = 0.0  # seconds
+
+
+class Gateway:
+    """Everything that the sandbox knows. Only the log outlives it."""
+
+    def __init__(self, log: Log, *, defaults: Behaviour) -> None:
+        self.defaults = defaults
+        self.feed = Feed()
+        self._log = log
+        self._ids = count(1)
+        self._empty()
+
+    def reset(self) -> None:
+        """Forget everything; the log stays."""
+        self._empty()
+        self._log.write(_line(at=now_ms(), account="", kind="forget"))
+        self.feed.touch()
+
+    def forget(self, name: str) -> None:
+        """Forget one account; the log stays."""
+        self._forget(name)
+        self._log.write(_line(at=now_ms(), account=name, kind="forget"))
+        self.feed.touch()
+
+    def restore(self) -> None:
+        """Take up where the log ends: keys, handles and chats. Behaviours and tokens start anew."""
+        for line in read(self._log.path, last_bytes=TAIL_BYTES):
+            if line["kind"] == "forget":
+                self._forget(line["account"])
+            elif line["delivered"]:
+                with suppress(BadRequestError):  # a log may name more accounts than there can be at once
+                    self._restore_delivery(line)
+
+    def _empty(self) -> None:
+        self.accounts: dict[str, Account] = {}
+        self.chats = Chats()
+        self.shelf = Shelf()
+        self._keys = Keys()
+
+    def _forget(self, name: str) -> None:
+        if not name:
+            self._empty()
+            return
+        self.accounts.pop(name, None)
+        self.chats.forget(name)
+        self.shelf.forget(name)
+        self._keys.forget(name)
+
+    def account(self, name: str) -> Account:
+        """The account of that name, made on first use."""
+        account = self.accounts.get(name)
+        if account is None:
+            if len(self.accounts) >= MAX_ACCOUNTS:
+                raise BadRequestError(403, "too_many_accounts", f"There are {MAX_ACCOUNTS} accounts already.")
+            account = self.accounts[name] = Account(name, self.defaults)
+            self.feed.touch()
+        return account
+
+    def admit(self, name: str, authorization: str) -> Account:
+        """The account, if the token is its own; the first token that it is used with becomes its own."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise BadRequestError(401, "unauthorized", "Send `Authorization: Bearer <token>`.")
+        account = self.account(name)
+        given = token.encode(errors="surrogateescape")
+        if account.token is None:
+            account.token = given
+        if not compare_digest(account.token, given):
+            raise BadRequestError(401, "unauthorized", "The token does not belong to this account.")
+        return account
+
+    def message(self, *, at: int, name: str, authorization: str, key: str, body: bytes) -> Reply:
+        """Take one request to send a message."""
+        line = _line(at=at, account=name, kind="message", key=key, size=len(body))
+        try:
+            account = self.admit(name, authorization)
+            account.count(at)
+            incoming = parse(body)
+        except BadRequestError as error:
+            return self._turn_away(line, error)
+        return self._take(account, incoming, line)
+
+    def upload(
+        self, *, at: int, name: str, authorization: str, upload: Upload, content: bytes | None
+    ) -> Reply:
+        """Take one uploaded file; `content` is kept for the page to show."""
+        line = _line(at=at, account=name, kind="media", size=upload.size)
+        line["text"], line["type"] = upload.filename[:MAX_LOGGED_TEXT], upload.content_type
+        try:
+            account = self.admit(name, authorization)
+            _check_size(upload)
+        except BadRequestError as error:
+            return self._turn_away(line, error)
+        ruling = verdict.of_upload(account)
+        if ruling.delivers:
+            self.shelf.put(upload, content)
+            line["media"] = upload.handle
+        return self._conclude(account, ruling, line, {"handle": upload.handle})
+
+    def _take(self, account: Account, incoming: Incoming, line: Line) -> Reply:
+        media_known = not incoming.media or self.shelf.knows(incoming.media, account.name)
+        ruling = verdict.of_message(account, to=incoming.to, media_known=media_known, at=line["at"])
+        _describe(line, incoming)
+        line["idempotent"] = bool(line["key"]) and account.behaviour.idempotent
+        line["key"] = line["key"] or incoming.reference
+        if ruling.delivers:
+            self._deliver(account, incoming, line)
+        return self._conclude(account, ruling, line, {"id": line["id"]})
+
+    def _deliver(self, account: Account, incoming: Incoming, line: Line) -> None:
+        account.accepted.add(line["at"])
+        line["id"], new = f"m{line['at']:x}-{next(self._ids):x}", True
+        if line["idempotent"]:
+            line["id"], new = self._keys.remember(account.name, line["key"])
+        line["duplicate"] = not new
+        if new:
+            self._show(account, line, shown(incoming.text))
+
+    def _show(self, account: Account, line: Line, text: str) -> None:
+        account.delivered += 1
+        account.last_at = line["at"]
+        bubble = Bubble(id=line["id"], at=line["at"], text=text, media=line["media"])
+        self.chats.add(account.name, line["to"], bubble)
+
+    def _conclude(
+        self, account: Account, ruling: Verdict, line: Line, accepted: Mapping[str, object]
+    ) -> Reply:
+        line["status"], line["fault"] = ruling.status, ruling.fault
+        line["delivered"] = ruling.delivers and not line["duplicate"]
+        self._log.write(line)
+        self.feed.touch()
+        return Reply(
+            status=ruling.status,
+            payload=_failure(ruling) if ruling.error else accepted,
+            fault=ruling.fault,
+            retry_after=ruling.retry_after,
+            delay=account.latency(),
+        )
+
+    def _turn_away(self, line: Line, error: BadRequestError) -> Reply:
+        line["status"] = error.status
+        self._log.write(line)
+        return Reply(status=error.status, payload={"error": error.error, "message": error.reason})
+
+    def _restore_delivery(self, line: Line) -> None:
+        account = self.account(line["account"])
+        if line["idempotent"]:
+            self._keys.remember(line["account"], line["key"])
+        if line["kind"] == "media":
+            self.shelf.put(
+                Upload(
+                    handle=line["media"],
+                    account=line["account"],
+                    filename=line["text"],
+                    content_type=line["type"],
+                    size=line["bytes"],
+                )
+            )
+        else:
+            self._show(account, line, line["text"] + (" …" if line["chars"] > len(line["text"]) else ""))
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def new_handle() -> str:
+    return f"media-{token_hex(12)}"
+
+
+def _check_size(upload: Upload) -> None:
+    if upload.size > MAX_UPLOAD_BYTES:
+        raise BadRequestError(413, "media_too_large", f"A file has at most {MAX_UPLOAD_BYTES} bytes.")
+    if not upload.size:
+        raise BadRequestError(400, "bad_request", "The file is empty.")
+
+
+def _failure(ruling: Verdict) -> dict[str, object]:
+    """The body of a failed answer. `accepted` is said only where the sandbox is honest about it."""
+    failure: dict[str, object] = {"error": ruling.error, "message": ruling.reason}
+    if ruling.error == "try_again":
+        failure["accepted"] = False
+    return failure
+
+
+def _describe(line: Line, incoming: Incoming) -> None:
+    line["to"], line["media"] = incoming.to, incoming.media
+    line["text"], line["chars"] = incoming.text[:MAX_LOGGED_TEXT], len(incoming.text)
+    line["hash"] = blake2b(incoming.text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def _line(*, at: int, account: str, kind: str, key: str = "", size: int = 0) -> Line:
+    """A line about a request that nothing is known about yet."""
+    return Line(
+        at=at, account=account, kind=kind, to="", key=key, idempotent=False, text="", hash="", chars=0,
+        media="", type="", bytes=size, delivered=False, duplicate=False, status=0, fault="", id="",
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""A message as the gateway's interface takes it."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+MAX_ADDRESS = 255
+MAX_CHARS = 65_536
+
+
+class BadRequestError(ValueError):
+    """The request cannot be understood; `error` is what the answer says."""
+
+    def __init__(self, status: int, error: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.error = error
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    to: str
+    text: str  # or the caption
+    media: str
+    reference: str  # the sender's own name for the message: logged, never used to find doubles
+
+
+def parse(body: bytes) -> Incoming:
+    """The message in a request's body; raises BadRequestError."""
+    message = _object(body)
+    to, media = _text(message, "to"), _text(message, "media")
+    text = _text(message, "caption" if media else "text")
+    if not to or len(to) > MAX_ADDRESS:
+        raise BadRequestError(400, "bad_request", "`to` is missing or too long.")
+    if not text and not media:
+        raise BadRequestError(400, "bad_request", "A message needs a text or media.")
+    if len(text) > MAX_CHARS:
+        raise BadRequestError(422, "text_too_long", f"A text has at most {MAX_CHARS} characters.")
+    return Incoming(to=to, text=text, media=media, reference=_text(message, "reference"))
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(body)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        raise BadRequestError(400, "bad_request", "The body is not a JSON object.")
+    return message
+
+
+def _text(message: dict[str, Any], name: str) -> str:
+    value = message.get(name) or ""
+    if not isinstance(value, str):
+        raise BadRequestError(400, "bad_request", f"`{name}` is not a text.")
+    return value

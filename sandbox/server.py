@@ -1,0 +1,52 @@
+"""The web application and its life."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from sandbox import api, control, page
+from sandbox.answers import GATEWAY
+from sandbox.behaviour import Behaviour
+from sandbox.gateway import Gateway
+from sandbox.log import Log
+
+MAX_JSON = 2 * 2**20
+BACKLOG = 2048  # a thousand accounts may connect at one moment
+
+
+def make_app(gateway: Gateway) -> web.Application:
+    app = web.Application(client_max_size=MAX_JSON)
+    app[GATEWAY] = gateway
+    for part in (api, control, page):
+        app.add_routes(part.routes)
+    return app
+
+
+async def serve(
+    *, host: str, port: int, log: Path, defaults: Behaviour, ready: Callable[[str], None]
+) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is called with the address once requests are answered."""
+    log_file = Log(log)
+    gateway = Gateway(log_file, defaults=defaults)
+    gateway.restore()
+    runner = web.AppRunner(
+        make_app(gateway), access_log=None, handler_cancellation=True, shutdown_timeout=0.5
+    )
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, backlog=BACKLOG).start()
+        ready(f"http://{host}:{runner.addresses[0][1]}")
+        await _told_to_stop()
+    finally:
+        await runner.cleanup()
+        log_file.close()
+
+
+async def _told_to_stop() -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await stop.wait()
