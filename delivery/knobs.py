@@ -1,0 +1,44 @@
+"""The settings of W, R and P, in the shapes that the pure core takes."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from delivery.pacing import adaptive_delay, breaker_trips
+from delivery.retry import RetryKnobs
+
+
+def retry_knobs() -> RetryKnobs:
+    return RetryKnobs(
+        max_attempts=settings.MAX_ATTEMPTS,
+        backoff_base=settings.BACKOFF_BASE_SECONDS,
+        rate_limited_after=settings.RATE_LIMITED_SECONDS,
+        not_connected_after=settings.NOT_CONNECTED_SECONDS,
+    )
+
+
+def sendable(now: datetime) -> datetime:
+    """A window has to close after this moment for a message that begins `now` to arrive inside it."""
+    return now + timedelta(seconds=settings.WINDOW_GUARD_SECONDS)
+
+
+def delay(base: float, error_rate: float) -> float:
+    """The gap after a message at an error rate, from the gap without errors."""
+    return adaptive_delay(
+        base,
+        error_rate,
+        threshold=settings.ERROR_RATE_SLOW,
+        factor=settings.SLOW_DOWN_FACTOR,
+        maximum=settings.MAX_DELAY_SECONDS,
+    )
+
+
+def trips(sent: int, failed: int) -> bool:
+    return breaker_trips(
+        sent, failed, threshold=settings.ERROR_RATE_STOP, minimum=settings.ERROR_RATE_MIN_ATTEMPTS
+    )
+
+
+def longest_send() -> timedelta:
+    """After this time a message that a dead pump had begun is no longer under way."""
+    return timedelta(seconds=settings.SEND_TIMEOUT_SECONDS + 5)

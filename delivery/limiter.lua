@@ -1,0 +1,295 @@
+-- Decides when one account may send its next messages of one action, over all limits at once.
+--
+-- KEYS[1]  lease  string: the token of the pump that serves the account
+-- KEYS[2]  log    sorted set: a member per permit, by the latest time at which the receiver may have seen its
+--                 message. Nobody knows that time for a permit in flight: it is *open*, with the score OPEN +
+--                 its start, so that it counts in every window and is never trimmed until it is settled.
+-- KEYS[3]  state  hash of numbers, and of a text:
+--                 reach               how far back the log is complete; what no cap looks at is trimmed
+--                 day_start, day_end  the calendar day that `used` counts
+--                 used                messages of that day, the open ones included
+--                 free_at             the end of the gap after the last unit
+--                 held_until          nothing is granted before it (an answer asked for less)
+--                 settled_start       the latest start of a permit that was settled
+--                 batch, batch_seq    messages of the current batch; its permits have numbers above batch_seq
+--                 seq, epoch (text)   make permit ids that no other state of this account has made
+-- ARGV[1]  verb   take, settle, hold, rebuild, adopt or peek
+-- ARGV[2]  JSON   what the verb needs, see the functions of that name; `now` is absent for Redis' own clock
+--
+-- Reply, as JSON:
+--   ["granted", now, [[at, [permit, ...]], ...]]     take: units with their starts, in ascending order
+--   ["wait", now, until, reason]                     take: nothing before `until`; a value of WaitReason
+--   ["use", minute, hour, day, free_at, held_until]  peek
+--   ["done"]                                         settle, hold, rebuild, adopt
+--   ["lease_lost"]                                   take, settle, adopt: `token` does not hold the lease
+--   ["forgotten"]                                    no state, or too little for these limits
+--
+-- Times are integer milliseconds. Every key has a TTL.
+
+local LEASE, LOG, STATE = KEYS[1], KEYS[2], KEYS[3]
+local OPEN = 1e15 -- above any time, and OPEN + a time is still exact in a double
+local TTL = 36 * 3600 * 1000 -- longer than any day; an account that idles for longer is rebuilt
+
+-- The log always has this member, below all times: a log that was lost alone (evicted) is not taken for an
+-- empty one.
+local BOTTOM, BOTTOM_SCORE = 'bottom', -1
+
+local verb, ask = ARGV[1], cjson.decode(ARGV[2])
+
+local function clock()
+  if ask.now then return ask.now end
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local now = clock()
+
+local function load()
+  local fields = redis.call('HGETALL', STATE)
+  if #fields == 0 or redis.call('EXISTS', LOG) == 0 then return nil end
+  local state = {}
+  for i = 1, #fields, 2 do
+    local name, value = fields[i], fields[i + 1]
+    state[name] = name == 'epoch' and value or tonumber(value)
+  end
+  return state
+end
+
+local function save(state)
+  local fields = {}
+  for name, value in pairs(state) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  redis.call('HSET', STATE, unpack(fields))
+  redis.call('PEXPIRE', STATE, TTL)
+  redis.call('PEXPIRE', LOG, TTL)
+end
+
+local function lease_held()
+  if redis.call('GET', LEASE) ~= ask.token then return false end
+  redis.call('PEXPIRE', LEASE, ask.lease_ttl)
+  return true
+end
+
+-- The start of the last unit that was not returned.
+local function last_start(state)
+  local top = redis.call('ZREVRANGE', LOG, 0, 0, 'WITHSCORES')
+  return math.max(state.settled_start, tonumber(top[2]) - OPEN)
+end
+
+-- A permit settled before its time stays at its start; one settled twice (by the next pump, then by its own
+-- that was only slow) takes the later time. An unknown one is of a state that was lost: the ledger has it.
+local function settle(state, permit, at)
+  local score = tonumber(redis.call('ZSCORE', LOG, permit))
+  if not score then return end
+  if score >= OPEN then
+    score = score - OPEN
+    state.settled_start = math.max(state.settled_start, score)
+  end
+  redis.call('ZADD', LOG, math.max(score, at), permit)
+end
+
+-- Of permits that were rebuilt nobody knows whether they are: they do not shorten the batch.
+local function in_batch(state, permit)
+  local epoch, seq = string.match(permit, '^(%x+)%-(%d+)$')
+  return epoch == state.epoch and tonumber(seq) > state.batch_seq
+end
+
+-- The start of an open permit that is taken out as if it had never been granted.
+local function give_back(state, permit)
+  local score = tonumber(redis.call('ZSCORE', LOG, permit))
+  if not score or score < OPEN then return nil end
+  redis.call('ZREM', LOG, permit)
+  state.used = state.used - 1
+  if in_batch(state, permit) then state.batch = state.batch - 1 end
+  return score - OPEN
+end
+
+local function settle_and_return(state)
+  for permit, at in pairs(ask.settled) do settle(state, permit, at) end
+  local starts = {}
+  for _, permit in ipairs(ask.returned) do starts[#starts + 1] = give_back(state, permit) end
+  if #starts == 0 then return end
+  -- The time of units that went back whole is free again, if nothing was granted at or after them.
+  local last = last_start(state)
+  for _, start in ipairs(starts) do
+    if start > last then state.free_at = math.min(state.free_at, start) end
+  end
+end
+
+-- Whether the state can answer for the asked day and caps. A day that follows is begun with what may still
+-- arrive in it; one that overlaps (the account moved to another zone) only the ledger can count.
+local function knows(state)
+  if ask.reach > state.reach then return false end
+  if ask.day_start >= state.day_end then
+    state.used = redis.call('ZCOUNT', LOG, ask.day_start, '+inf')
+  elseif ask.day_start ~= state.day_start then
+    return false
+  end
+  state.day_start, state.day_end = ask.day_start, ask.day_end
+  return true
+end
+
+-- What is settled in the day to come stays for its count.
+local function trim(state)
+  redis.call('ZREMRANGEBYSCORE', LOG, 0, math.min(now - ask.reach, state.day_end - 1))
+  state.reach = ask.reach
+end
+
+-- The time from which a window of `span` has room for a unit under `cap`: when the newest message that may
+-- not be in it together with the unit has left it. Where that one is open nobody can say: then the earliest
+-- time at which it may be so, and true.
+local function room_at(cap, span)
+  if cap == 0 then return 0, false end
+  local rank = cap - ask.cost
+  local blocking = redis.call('ZREVRANGE', LOG, rank, rank, 'WITHSCORES')
+  if #blocking == 0 then return 0, false end
+  local time = tonumber(blocking[2])
+  if time < OPEN then return time + span, false end
+  return math.max(time - OPEN + span, now + ask.recheck), true
+end
+
+-- The earliest start of a unit, what put it there, whether open permits forbid it, whether it begins a batch.
+local function earliest(state, last)
+  local at, reason = math.max(now, ask.day_start), 'gap'
+  local function not_before(time, why)
+    if time > at then at, reason = time, why end
+  end
+  local minute, minute_open = room_at(ask.per_minute, ask.minute)
+  local hour, hour_open = room_at(ask.per_hour, ask.hour)
+  not_before(state.free_at, 'gap')
+  not_before(state.held_until, 'slowed')
+  not_before(minute, 'per_minute')
+  not_before(hour, 'per_hour')
+
+  local rested = last + ask.batch_pause
+  local new_batch = state.batch == 0 or at >= rested
+  if ask.batch_size > 0 and not new_batch and state.batch + ask.cost > ask.batch_size then
+    not_before(rested, 'batch_pause')
+    new_batch = true
+  end
+  return at, reason, minute_open or hour_open, new_batch
+end
+
+local function wait(until_time, reason)
+  until_time = math.min(until_time, ask.day_end)
+  -- The caller's day is over by this clock: its own is a little behind.
+  if until_time <= now then until_time = now + ask.recheck end
+  return { 'wait', now, until_time, reason }
+end
+
+local function grant(state, at, gap, new_batch)
+  local permits, entries = {}, {}
+  for i = 1, ask.cost do
+    permits[i] = string.format('%s-%d', state.epoch, state.seq + i)
+    entries[2 * i - 1], entries[2 * i] = OPEN + at, permits[i]
+  end
+  redis.call('ZADD', LOG, unpack(entries))
+  if new_batch then state.batch, state.batch_seq = 0, state.seq end
+  state.batch = ask.batch_size > 0 and state.batch + ask.cost or 0
+  state.seq = state.seq + ask.cost
+  state.used = state.used + ask.cost
+  state.free_at = at + gap
+  return { at, permits }
+end
+
+local function grant_units(state)
+  local units, last = {}, last_start(state)
+  for i, gap in ipairs(ask.gaps) do
+    local at, reason, open, new_batch = earliest(state, last)
+    local full = ask.per_day > 0 and state.used + ask.cost > ask.per_day
+    if full then at, reason = ask.day_end, 'per_day' end
+    if full or open or at > now + ask.horizon or at >= ask.day_end then
+      if i == 1 then return wait(at, reason) end
+      break
+    end
+    units[i], last = grant(state, at, gap, new_batch), at
+  end
+  return { 'granted', now, units }
+end
+
+local verbs = {}
+
+-- token, lease_ttl, settled {permit: at}, returned [permit], cost, gaps [one per wanted unit], horizon,
+-- recheck, per_minute, minute, per_hour, hour, per_day, day_start, day_end, batch_size, batch_pause, reach
+function verbs.take()
+  local state = load()
+  if state then settle_and_return(state) end
+  if not lease_held() then
+    if state then save(state) end
+    return { 'lease_lost' }
+  end
+  if not state or not knows(state) then
+    redis.call('DEL', LOG, STATE)
+    return { 'forgotten' }
+  end
+  trim(state)
+  local reply = grant_units(state)
+  save(state)
+  return reply
+end
+
+-- token, lease_ttl, settled, returned
+function verbs.settle()
+  local state = load()
+  if state then
+    settle_and_return(state)
+    save(state)
+  end
+  if not lease_held() then return { 'lease_lost' } end
+  return { state and 'done' or 'forgotten' }
+end
+
+-- token, lease_ttl
+function verbs.adopt()
+  if not lease_held() then return { 'lease_lost' } end
+  local state = load()
+  if not state then return { 'forgotten' } end
+  for _, permit in ipairs(redis.call('ZRANGEBYSCORE', LOG, OPEN, '+inf')) do settle(state, permit, now) end
+  save(state)
+  return { 'done' }
+end
+
+-- held_until
+function verbs.hold()
+  local state = load()
+  if not state then return { 'forgotten' } end
+  state.held_until = math.max(state.held_until, ask.held_until)
+  save(state)
+  return { 'done' }
+end
+
+-- epoch, times [at], in_flight {permit: start}, reach, day_start, day_end, used, batch, last_start, free_at,
+-- held_until
+function verbs.rebuild()
+  if load() then return { 'done' } end
+  redis.call('DEL', LOG, STATE)
+  redis.call('ZADD', LOG, BOTTOM_SCORE, BOTTOM)
+  for i, at in ipairs(ask.times) do redis.call('ZADD', LOG, at, string.format('%s+%d', ask.epoch, i)) end
+  for permit, start in pairs(ask.in_flight) do redis.call('ZADD', LOG, OPEN + start, permit) end
+  save({
+    reach = ask.reach,
+    day_start = ask.day_start,
+    day_end = ask.day_end,
+    used = ask.used,
+    free_at = ask.free_at,
+    held_until = ask.held_until,
+    settled_start = ask.last_start,
+    batch = ask.batch,
+    batch_seq = 0,
+    seq = 0,
+    epoch = ask.epoch,
+  })
+  return { 'done' }
+end
+
+-- minute, hour, day_start, day_end, reach
+function verbs.peek()
+  local state = load()
+  if not state or not knows(state) then return { 'forgotten' } end
+  local function count(span) return redis.call('ZCOUNT', LOG, string.format('(%d', now - span), '+inf') end
+  return { 'use', count(ask.minute), count(ask.hour), state.used, state.free_at, state.held_until }
+end
+
+return cjson.encode(verbs[verb]())

@@ -1,0 +1,353 @@
+"""Permits to send: when an account may send its next messages, over all its limits at once (SPEC P2 to P8).
+
+One round trip to Redis per question; limiter.lua decides there, so that any number of workers agree. Redis
+only remembers: the ledger is the truth, and a limiter that forgot is rebuilt from it before anything is
+granted. Answers are values.
+
+A client that repeats a call whose answer was lost may be granted twice. What it never heard of stays open, so
+that it counts for too much and never for too little, until `adopt`.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from redis import Redis
+from redis.exceptions import (
+    ClusterDownError,
+    ConnectionError,  # noqa: A004 - the names that redis-py gives them
+    OutOfMemoryError,
+    ReadOnlyError,
+    TimeoutError,  # noqa: A004
+    TryAgainError,
+)
+
+from delivery.lease import TTL_MS, Lease, lease_key
+from delivery.pacing import Pace
+from delivery.states import WaitReason
+
+ACTIONS: Final = ("message", "email", "connection_request", "inmail")
+
+SCRIPT: Final = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
+
+# A server that is loading, has no memory left or is no longer the primary gives no permits either.
+AWAY: Final = (
+    ConnectionError,
+    TimeoutError,
+    ReadOnlyError,
+    OutOfMemoryError,
+    ClusterDownError,
+    TryAgainError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """A calendar day of the account's zone: from `start_ms` until before `end_ms`."""
+
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Leave to send the messages of one target, from `at_ms` on: a permit for each."""
+
+    at_ms: int
+    permits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """At least one unit, and at most as many as were wanted, in ascending order."""
+
+    units: tuple[Unit, ...]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Nothing now. Before `until_ms`, which is after `now_ms`, only a settled or returned permit helps."""
+
+    until_ms: int
+    reason: WaitReason
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The limiter took note."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLost:
+    """Another pump serves the account, or may: stop. What was settled and returned was taken note of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """Redis does not know enough of this account and action: rebuild it from the ledger, then ask again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Away:
+    """Redis does not answer, so nothing may leave. It may have heard: `adopt` before the next `take`."""
+
+    reason: str
+
+
+Noted = Done | LeaseLost | Forgotten | Away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """How much of its limits an account has used. A minute or an hour that no cap needs is not kept: None."""
+
+    minute: int | None
+    hour: int | None
+    day: int
+    free_at_ms: int
+    held_until_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A wish for `want` units of `cost` messages, and news of permits that were granted before.
+
+    gaps_ms   the time to leave free after each wanted unit.
+    settled   permits whose messages are done with, whatever became of them, each with the latest time at
+              which the receiver can have seen the message: when its answer came, or when it was given up.
+    returned  permits that were not used. A permit that is already settled stays so.
+    """
+
+    lease: Lease
+    action: str
+    pace: Pace
+    day: Day
+    want: int
+    cost: int
+    gaps_ms: Sequence[int]
+    settled: Mapping[str, int] = field(default_factory=dict)
+    returned: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What the ledger knows of an account and action, for a limiter that forgot.
+
+    day, day_used  the day, and its messages, those in flight included.
+    reach_ms       how far back `times_ms` goes: `Limiter.reach_ms(pace)`, or further.
+    times_ms       when messages were seen at the latest. One that a dead pump may still have in the air
+                   belongs here too, at the latest time at which it can arrive.
+    in_flight      permits that the asking pump holds, each with the start of its unit; it settles or returns
+                   them later, as if nothing had been forgotten.
+    batch          messages of the current batch, those in flight included.
+    last_ms        the start of the last message that is not in flight, however old; 0 if there was none.
+    free_at_ms     the end of the gap after the last message.
+    held_until_ms  nothing is granted before it.
+    """
+
+    day: Day
+    day_used: int
+    reach_ms: int
+    times_ms: Sequence[int] = ()
+    in_flight: Mapping[str, int] = field(default_factory=dict)
+    batch: int = 0
+    last_ms: int = 0
+    free_at_ms: int = 0
+    held_until_ms: int = 0
+
+
+class Limiter:
+    """The limiters of all accounts.
+
+    minute_ms and hour_ms scale time for tests and benchmarks. No unit starts later than horizon_ms from now:
+    limits, pauses and windows may change, and what was handed out cannot be called back. Redis' own clock
+    counts, unless now_ms gives another.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        *,
+        minute_ms: int = 60_000,
+        hour_ms: int = 3_600_000,
+        horizon_ms: int = 10_000,
+        lease_ttl_ms: int = TTL_MS,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        self._redis = redis
+        self._script = redis.register_script(SCRIPT)
+        self._minute_ms = minute_ms
+        self._hour_ms = hour_ms
+        self._horizon_ms = horizon_ms
+        self._lease_ttl_ms = lease_ttl_ms
+        self._now_ms = now_ms
+
+    def reach_ms(self, pace: Pace) -> int:
+        """How far back the log of an account with this pace has to go."""
+        if pace.per_hour:
+            return self._hour_ms
+        return self._minute_ms if pace.per_minute else 0
+
+    def take(self, ask: Ask) -> Granted | Wait | LeaseLost | Forgotten | Away:
+        """Permits within the horizon, or when to come back and why. Renews the lease."""
+        _refuse_mistakes(ask)
+        match self._call("take", ask.lease.account_id, ask.action, self._take_argument(ask)):
+            case ["granted", now, units]:
+                return Granted(
+                    units=tuple(Unit(at_ms=at, permits=tuple(ids)) for at, ids in units), now_ms=now
+                )
+            case ["wait", now, until, reason]:
+                return Wait(until_ms=until, reason=WaitReason(reason), now_ms=now)
+            case ["lease_lost"]:
+                return LeaseLost()
+            case ["forgotten"]:
+                return Forgotten()
+            case reply:
+                return _away(reply)
+
+    def settle(
+        self, lease: Lease, action: str, settled: Mapping[str, int], returned: Sequence[str] = ()
+    ) -> Noted:
+        """As `take` does with what an `Ask` brings of these, without asking. Renews the lease."""
+        argument = self._holder(lease) | {"settled": dict(settled), "returned": list(returned)}
+        return _noted(self._call("settle", lease.account_id, action, argument))
+
+    def adopt(self, lease: Lease, action: str) -> Noted:
+        """Settle now what is open: a pump that died with permits in its hands will not.
+
+        For the holder of a new lease, and after `Away`.
+        """
+        return _noted(self._call("adopt", lease.account_id, action, self._holder(lease)))
+
+    def hold(self, account_id: int, action: str, until_ms: int) -> Noted:
+        """Grant nothing before `until_ms`, after an answer that asks for it. The later of two holds stays."""
+        return _noted(self._call("hold", account_id, action, {"held_until": until_ms}))
+
+    def rebuild(self, account_id: int, action: str, memory: Memory) -> Noted:
+        """Remember what the ledger knows; nothing happens where there is a state already."""
+        argument = {
+            # Permits of the state that was lost must not be taken for permits of this one.
+            "epoch": secrets.token_hex(4),
+            "reach": memory.reach_ms,
+            "day_start": memory.day.start_ms,
+            "day_end": memory.day.end_ms,
+            "used": memory.day_used,
+            "times": list(memory.times_ms),
+            "in_flight": dict(memory.in_flight),
+            "batch": memory.batch,
+            "last_start": memory.last_ms,
+            "free_at": memory.free_at_ms,
+            "held_until": memory.held_until_ms,
+        }
+        return _noted(self._call("rebuild", account_id, action, argument))
+
+    def forget(self, account_id: int) -> Done | Away:
+        """Drop what is known of an account, for all actions; its lease stays."""
+        keys = [key for action in ACTIONS for key in _keys(account_id, action)[1:]]
+        try:
+            self._redis.delete(*keys)
+        except AWAY as error:
+            return Away(reason=str(error))
+        return Done()
+
+    def peek(self, account_id: int, action: str, pace: Pace, day: Day) -> Use | Forgotten | Away:
+        """What an account has used of its limits, for the pages; changes nothing."""
+        argument = {
+            "minute": self._minute_ms,
+            "hour": self._hour_ms,
+            "reach": self.reach_ms(pace),
+            "day_start": day.start_ms,
+            "day_end": day.end_ms,
+        }
+        match self._call("peek", account_id, action, argument):
+            case ["use", minute, hour, used, free_at, held_until]:
+                return Use(
+                    minute=minute if pace.per_minute or pace.per_hour else None,
+                    hour=hour if pace.per_hour else None,
+                    day=used,
+                    free_at_ms=free_at,
+                    held_until_ms=held_until,
+                )
+            case ["forgotten"]:
+                return Forgotten()
+            case reply:
+                return _away(reply)
+
+    def _holder(self, lease: Lease) -> dict[str, Any]:
+        return {"token": lease.token, "lease_ttl": self._lease_ttl_ms}
+
+    def _take_argument(self, ask: Ask) -> dict[str, Any]:
+        return self._holder(ask.lease) | {
+            "settled": dict(ask.settled),
+            "returned": list(ask.returned),
+            "cost": ask.cost,
+            "gaps": list(ask.gaps_ms),
+            "horizon": self._horizon_ms,
+            # How soon to ask again where only permits in flight stand in the way: a second of a real minute.
+            "recheck": max(1, self._minute_ms // 60),
+            "per_minute": ask.pace.per_minute,
+            "minute": self._minute_ms,
+            "per_hour": ask.pace.per_hour,
+            "hour": self._hour_ms,
+            "per_day": ask.pace.per_day,
+            "day_start": ask.day.start_ms,
+            "day_end": ask.day.end_ms,
+            "batch_size": ask.pace.batch_size,
+            "batch_pause": ask.pace.batch_pause_ms,
+            "reach": self.reach_ms(ask.pace),
+        }
+
+    def _call(self, verb: str, account_id: int, action: str, argument: dict[str, Any]) -> list[Any] | Away:
+        if self._now_ms is not None:
+            argument["now"] = self._now_ms()
+        try:
+            reply = self._script(keys=_keys(account_id, action), args=[verb, json.dumps(argument)])
+        except AWAY as error:
+            return Away(reason=str(error))
+        decoded: list[Any] = json.loads(reply)
+        return decoded
+
+
+def _keys(account_id: int, action: str) -> list[str]:
+    if action not in ACTIONS:
+        raise ValueError(f"There is no action {action!r}.")
+    lease = lease_key(account_id)
+    prefix = f"{lease.removesuffix('lease')}{action}"
+    return [lease, f"{prefix}:log", f"{prefix}:state"]
+
+
+def _noted(reply: list[Any] | Away) -> Noted:
+    match reply:
+        case ["done"]:
+            return Done()
+        case ["lease_lost"]:
+            return LeaseLost()
+        case ["forgotten"]:
+            return Forgotten()
+        case _:
+            return _away(reply)
+
+
+def _away(reply: list[Any] | Away) -> Away:
+    if isinstance(reply, Away):
+        return reply
+    raise AssertionError(f"limiter.lua gave an answer that nobody reads: {reply}")
+
+
+def _refuse_mistakes(ask: Ask) -> None:
+    """What no waiting could ever grant, or means nothing, is a mistake of the caller."""
+    if ask.want < 1 or ask.cost < 1:
+        raise ValueError(f"At least one unit of one message is asked for, not {ask.want} of {ask.cost}.")
+    if len(ask.gaps_ms) != ask.want or min(ask.gaps_ms) < 0:
+        raise ValueError(f"{ask.want} units need as many gaps, none below 0, not {list(ask.gaps_ms)}.")
+    if ask.day.start_ms >= ask.day.end_ms:
+        raise ValueError(f"A day has to end after it starts: {ask.day}.")
+    for limit in (WaitReason.PER_MINUTE, WaitReason.PER_HOUR, WaitReason.PER_DAY):
+        cap: int = getattr(ask.pace, limit)
+        if 0 < cap < ask.cost:
+            raise ValueError(f"{ask.cost} messages at once never fit the limit {limit} of {cap}.")

@@ -1,0 +1,48 @@
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import connection
+
+from delivery.management.run_command import describe, find_run
+from delivery.models import Run
+from delivery.states import SETTLED_RUN
+
+WIDTH = 40
+
+
+class Command(BaseCommand):
+    help = "Say where a run stands; with --watch, as a live progress bar until it pauses or ends."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=int)
+        parser.add_argument("--watch", action="store_true")
+        parser.add_argument("--every", type=float, default=1.0, help="Seconds between two looks.")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        run = find_run(options["run"])
+        if options["watch"]:
+            self.watch(run, options["every"])
+        self.stdout.write(describe(run))
+
+    def watch(self, run: Run, every: float) -> None:
+        started, first = time.monotonic(), run.sent
+        try:
+            while run.status not in SETTLED_RUN and run.status != "paused":
+                rate = (run.sent - first) * 60 / max(time.monotonic() - started, 1)
+                self.stdout.write(f"\r{bar(run)} {rate:.0f}/min ", ending="")
+                self.stdout.flush()
+                connection.close()
+                time.sleep(every)
+                run.refresh_from_db()
+        except KeyboardInterrupt:
+            self.stdout.write("")
+            return
+        self.stdout.write(f"\r{bar(run)}")
+
+
+def bar(run: Run) -> str:
+    """The share that is settled, drawn, then in numbers."""
+    settled = run.total - run.pending - run.sending
+    filled = WIDTH * settled // run.total if run.total else WIDTH
+    return f"[{'█' * filled}{'░' * (WIDTH - filled)}] {run.sent} sent, {run.failed} failed of {run.total}"

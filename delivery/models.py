@@ -1,0 +1,251 @@
+"""Runs and their targets. docs/decisions/0003-indexes.md says which query each index serves."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from accounts.models import Account, Recipient
+from delivery.states import OPEN_RUN, SETTLED_RUN, PauseReason, RunStatus, TargetStatus
+
+
+def choices(enum: type[RunStatus | TargetStatus | PauseReason]) -> list[tuple[str, str]]:
+    return [(member.value, member.value.replace("_", " ").capitalize()) for member in enum]
+
+
+def target_key(run_key: uuid.UUID, target_id: int) -> str:
+    return f"{run_key.hex}-{target_id}"
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def open(self) -> "RunQuerySet":
+        return self.filter(status__in=OPEN_RUN)
+
+    def settled(self) -> "RunQuerySet":
+        return self.filter(status__in=SETTLED_RUN)
+
+    def resumable(self) -> "RunQuerySet":
+        return self.filter(status=RunStatus.PAUSED)
+
+    def closing(self, now: object) -> "RunQuerySet":
+        """Those whose window has closed under them."""
+        return self.filter(status=RunStatus.RUNNING, closes_at__lte=now)
+
+    def opening(self, now: object) -> "RunQuerySet":
+        """Those that wait for a window which is open now."""
+        return self.filter(status__in=[RunStatus.QUEUED, RunStatus.PAUSED], opens_at__lte=now)
+
+
+class Run(models.Model):
+    """One firing of a reminder, with a frozen copy of all that the engine needs of it."""
+
+    class Kind(models.TextChoices):
+        REMINDER = "reminder", "Reminder"
+        SECOND = "second", "Second message"
+        FOLLOW_UP = "follow_up", "Follow-up"
+
+    reminder = models.ForeignKey("reminders.Reminder", on_delete=models.PROTECT, related_name="runs")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="runs", db_index=False
+    )
+    key = models.UUIDField(default=uuid.uuid4, editable=False, unique=True)
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.REMINDER)
+    due_at = models.DateTimeField(
+        null=True, blank=True, help_text="The due moment; empty when fired by hand."
+    )
+    fired_at = models.DateTimeField()
+
+    name = models.CharField(max_length=120)
+    action = models.CharField(max_length=20)
+    subject = models.CharField(max_length=200, blank=True)
+    parts = models.JSONField(help_text="As they were when it was fired.")
+    zone = models.CharField("time zone", max_length=64)
+    window_start_hour = models.PositiveSmallIntegerField()
+    window_end_hour = models.PositiveSmallIntegerField()
+    send_days = models.PositiveSmallIntegerField()
+    resumes_by_itself = models.BooleanField(default=False)
+    priority = models.SmallIntegerField(default=0)
+
+    status = models.CharField(max_length=10, choices=choices(RunStatus), default=RunStatus.QUEUED)
+    pause_reason = models.CharField(max_length=20, choices=choices(PauseReason), blank=True)
+    summary = models.TextField(blank=True, help_text="What happened, in a sentence for the operator.")
+    opens_at = models.DateTimeField(null=True, blank=True, help_text="When it goes on by itself.")
+    closes_at = models.DateTimeField(null=True, blank=True, help_text="When its window closes.")
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    canceled_at = models.DateTimeField(null=True, blank=True, help_text="From then on nothing more leaves.")
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    # The counters at the last resume: the breaker counts from there, or a resumed run could never go on.
+    sent_before = models.PositiveIntegerField(default=0, editable=False)
+    failed_before = models.PositiveIntegerField(default=0, editable=False)
+
+    total = models.PositiveIntegerField(default=0, editable=False)
+    pending = models.PositiveIntegerField(default=0, editable=False)
+    sending = models.PositiveIntegerField(default=0, editable=False)
+    sent = models.PositiveIntegerField(default=0, editable=False)
+    failed = models.PositiveIntegerField(default=0, editable=False)
+    skipped = models.PositiveIntegerField(default=0, editable=False)
+    unconfirmed = models.PositiveIntegerField(default=0, editable=False)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["reminder", "due_at"], name="run_once_per_due_moment"),
+            models.CheckConstraint(
+                condition=Q(
+                    total=F("pending")
+                    + F("sending")
+                    + F("sent")
+                    + F("failed")
+                    + F("skipped")
+                    + F("unconfirmed")
+                ),
+                name="run_counts_add_up",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=[s.value for s in RunStatus]), name="run_status_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status=RunStatus.PAUSED, pause_reason__in=[r.value for r in PauseReason])
+                | (~Q(status=RunStatus.PAUSED) & Q(pause_reason="")),
+                name="run_paused_for_a_reason",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=[s.value for s in SETTLED_RUN]) | Q(pending=0, sending=0),
+                name="run_settled_leaves_nothing",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status=RunStatus.SUCCESS) | Q(sent=F("total")), name="run_success_is_all_sent"
+            ),
+            models.CheckConstraint(
+                condition=Q(window_start_hour__gte=0)
+                & Q(window_start_hour__lt=F("window_end_hour"))
+                & Q(window_end_hour__lte=24),
+                name="run_window",
+            ),
+            models.CheckConstraint(condition=Q(send_days__range=(1, 127)), name="run_send_days"),
+            models.CheckConstraint(
+                condition=Q(kind__in=["reminder", "second", "follow_up"]), name="run_kind_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="run_by_owner"),
+            models.Index(fields=["owner", "status", "-id"], name="run_by_owner_status"),
+            models.Index(fields=["closes_at"], condition=Q(status=RunStatus.RUNNING), name="run_closing"),
+            models.Index(
+                fields=["opens_at"],
+                condition=Q(status__in=[RunStatus.QUEUED, RunStatus.PAUSED], opens_at__isnull=False),
+                name="run_opening",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} (run {self.pk})"
+
+
+class RunAccount(models.Model):
+    """One account's share of a run: from here an account finds the runs that it serves."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="run_accounts")
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="run_accounts", db_index=False
+    )
+    open = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "account"], name="run_account_once")]
+        indexes = [models.Index(fields=["account"], condition=Q(open=True), name="run_account_open")]
+
+    def __str__(self) -> str:
+        return f"{self.account} in {self.run}"
+
+
+class RunTarget(models.Model):
+    """One recipient in one run, sent by one account."""
+
+    # No foreign key constraints: a million rows are made by one INSERT ... SELECT from the rows they name, and
+    # three checks per row made that three times as slow (docs/decisions/0003-indexes.md).
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="targets", db_index=False, db_constraint=False
+    )
+    recipient = models.ForeignKey(
+        Recipient, on_delete=models.PROTECT, related_name="targets", db_index=False, db_constraint=False
+    )
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="targets", db_index=False, db_constraint=False
+    )
+    status = models.CharField(max_length=12, choices=choices(TargetStatus), default=TargetStatus.PENDING)
+    not_before = models.DateTimeField(db_default=Now())
+    attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+    parts_done = models.PositiveSmallIntegerField(default=0, db_default=0)
+
+    fence = models.BigIntegerField(null=True, blank=True, editable=False)
+    claimed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    begun_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    settled_at = models.DateTimeField(null=True, blank=True)
+    provider_id = models.CharField(max_length=255, blank=True, default="", db_default="")
+    error = models.CharField(max_length=500, blank=True, default="", db_default="")
+    delivered_at = models.DateTimeField(null=True, blank=True)
+    read_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["recipient", "run"], name="target_once_per_run"),
+            models.CheckConstraint(
+                condition=Q(status__in=[s.value for s in TargetStatus]), name="target_status_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status=TargetStatus.SENDING, fence__isnull=False, claimed_at__isnull=False)
+                | (~Q(status=TargetStatus.SENDING) & Q(begun_at__isnull=True)),
+                name="target_begun_only_while_sending",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["account", "run", "not_before", "id"],
+                condition=Q(status=TargetStatus.PENDING),
+                name="target_claim",
+            ),
+            models.Index(
+                fields=["account", "claimed_at"],
+                condition=Q(status=TargetStatus.SENDING),
+                name="target_rescue",
+            ),
+            models.Index(fields=["run", "status", "id"], name="target_by_status"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.recipient} in {self.run}"
+
+    @property
+    def key(self) -> str:
+        """Names this target to a service, the same over every attempt; each part adds its number."""
+        return target_key(self.run.key, self.pk)
+
+
+class MediaHandle(models.Model):
+    """What a service gave back for a media file: uploaded once per run and account."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="media_handles")
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="+", db_index=False)
+    sha256 = models.CharField(max_length=64)
+    handle = models.CharField(max_length=500)
+    uploaded_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "account", "sha256"], name="media_uploaded_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sha256[:12]} for {self.run}"

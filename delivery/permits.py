@@ -1,0 +1,128 @@
+"""A pump's dealings with the limiter: it asks for permits, reports what became of them, and reminds Redis of
+what the ledger knows when it forgot."""
+
+import math
+import random
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from django.conf import settings
+
+from accounts.models import Account
+from config.redis import client
+from delivery import knobs, pacing
+from delivery.lease import Lease
+from delivery.limiter import Ask, Away, Forgotten, Granted, LeaseLost, Limiter, Unit, Wait
+from delivery.limits import day_of, effective_limits
+from delivery.queues import lease_ms
+from delivery.rebuild import memory
+
+MOST_AT_ONCE = 100  # units in one grant
+
+
+class Permits:
+    """The permits of one account for one action, during one shift."""
+
+    def __init__(self, account: Account, lease: Lease, action: str) -> None:
+        self.account = account
+        self.lease = lease
+        self.action = action
+        self.limits = effective_limits(account, action)
+        self.pace = pacing.pace_of(self.limits)
+        minute_ms = int(settings.MINUTE_SECONDS * 1000)
+        self._limiter = Limiter(
+            client(),
+            minute_ms=minute_ms,
+            hour_ms=60 * minute_ms,
+            horizon_ms=int(settings.HORIZON_SECONDS * 1000),
+            lease_ttl_ms=lease_ms(),
+        )
+        self._settled: dict[str, int] = {}
+        self._returned: list[str] = []
+        self._clock_ms = time.time() * 1000 - time.monotonic() * 1000  # Redis' clock minus the monotonic one
+        self._rng = random.Random()
+        self._limiter.adopt(lease, action)
+
+    def take(
+        self, *, cost: int, error_rate: float, in_hand: Mapping[str, int], in_the_air: int
+    ) -> Granted | Wait | LeaseLost | Away:
+        """Send times for the next targets of `cost` messages each.
+
+        `in_hand` are the permits that this pump still holds, each with its planned time: they, and the ledger,
+        are what a limiter that forgot is told.
+        """
+        answer = self._limiter.take(self._ask(cost, error_rate))
+        if isinstance(answer, Forgotten):
+            self._remind(cost, in_hand, in_the_air)
+            answer = self._limiter.take(self._ask(cost, error_rate))
+        match answer:
+            case Granted(now_ms=now_ms) | Wait(now_ms=now_ms):
+                self._clock_ms = now_ms - time.monotonic() * 1000
+                self._settled, self._returned = {}, []
+                return answer
+            case LeaseLost() | Away():
+                return answer
+            case Forgotten():
+                return Away(reason="Redis forgets what it is told")
+
+    def settle(self, permit: str) -> None:
+        """Its message has landed: the receiver saw it by now at the latest."""
+        self._settled[permit] = self._now_ms()
+
+    def give_back(self, permits: Iterable[str]) -> None:
+        self._returned.extend(permits)
+
+    def report(self) -> None:
+        """Tell the limiter what was settled and given back, without asking for more."""
+        if self._settled or self._returned:
+            self._limiter.settle(self.lease, self.action, self._settled, self._returned)
+            self._settled, self._returned = {}, []
+
+    def hold(self, seconds: float) -> None:
+        self._limiter.hold(self.account.pk, self.action, self._now_ms() + int(seconds * 1000))
+
+    def moment(self, unit: Unit) -> float:
+        """When a unit may begin, on the monotonic clock."""
+        return (unit.at_ms - self._clock_ms) / 1000
+
+    def _now_ms(self) -> int:
+        return int(time.monotonic() * 1000 + self._clock_ms)
+
+    def _ask(self, cost: int, error_rate: float) -> Ask:
+        gaps = self._gaps(cost, MOST_AT_ONCE, error_rate)
+        reach = settings.HORIZON_SECONDS * 1000
+        shortest = min(gaps)
+        want = min(MOST_AT_ONCE, math.ceil(reach / shortest) + 1) if shortest else MOST_AT_ONCE
+        return Ask(
+            lease=self.lease,
+            action=self.action,
+            pace=self.pace,
+            day=day_of(self.account, datetime.now(UTC)),
+            want=want,
+            cost=cost,
+            gaps_ms=gaps[:want],
+            settled=self._settled,
+            returned=self._returned,
+        )
+
+    def _gaps(self, cost: int, count: int, error_rate: float) -> list[int]:
+        """The gaps after the next units, longer while the run has errors (P6) and the account is slowed (P7)."""
+        gaps = pacing.gaps_ms(self.limits, cost=cost, count=count, stretch=1, rng=self._rng)
+        slower = self.account.slow_factor * settings.MINUTE_SECONDS / 60
+        return [round(knobs.delay(gap / 1000, error_rate) * slower * 1000) for gap in gaps]
+
+    def _remind(self, cost: int, in_hand: Mapping[str, int], in_the_air: int) -> None:
+        """Redis lost this account, with what it was told of it: the ledger knows."""
+        self._settled, self._returned = {}, []
+        known = memory(
+            self.account,
+            self.action,
+            pace=self.pace,
+            day=day_of(self.account, datetime.now(UTC)),
+            reach_ms=self._limiter.reach_ms(self.pace),
+            gap_ms=self._gaps(cost, 1, 0.0)[0],
+            in_hand=in_hand,
+            in_the_air=in_the_air,
+        )
+        self._limiter.rebuild(self.account.pk, self.action, known)

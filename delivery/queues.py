@@ -1,0 +1,189 @@
+"""Account queues, leases and wake-ups: how an account gets its pump, and says when it wants the next one.
+
+`Account.wake_at` is set while an account has work, so that no lost message of the broker can strand it: a pump
+that works pushes it ahead, and a pump that died lets it come due. `tick.py` looks at nothing else.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from config.celery import app
+from config.redis import client
+from delivery import events, lease
+from delivery.lease import Lease
+from delivery.states import WaitReason
+
+log = structlog.get_logger(__name__)
+
+LONGEST_COUNTDOWN = 60.0  # a longer wait is left to the tick: Redis would redeliver it
+PUMP = "delivery.pump"
+
+
+def queue_name(account_id: int) -> str:
+    return f"account-{account_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """When an account's next message is due, and why not before. No `until`: nothing is left to send."""
+
+    until: datetime | None
+    reason: WaitReason | None = None
+    made: float = field(default_factory=time.monotonic)
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @classmethod
+    def soon(cls) -> "Rest":
+        """There may be more to do at once."""
+        return cls(until=datetime.now(UTC))
+
+    @classmethod
+    def after(cls, seconds: float, reason: WaitReason) -> "Rest":
+        return cls(until=datetime.now(UTC) + timedelta(seconds=seconds), reason=reason)
+
+    @property
+    def at(self) -> float:
+        """The same moment on the monotonic clock."""
+        until = self.until or datetime.max.replace(tzinfo=UTC)
+        return self.made + (until - self.made_at).total_seconds()
+
+    def seconds(self) -> float:
+        return max(0.0, self.at - time.monotonic())
+
+    def due(self) -> bool:
+        return time.monotonic() >= self.at
+
+
+def wake(account_ids: Iterable[int], *, countdown: float = 0) -> None:
+    """Send each account a pump. One too many finds the lease taken, and ends."""
+    for account_id in account_ids:
+        app.send_task(PUMP, (account_id,), queue=queue_name(account_id), countdown=countdown or None)
+
+
+def wake_on_commit(account_ids: Iterable[int]) -> None:
+    """Mark accounts as having work, in this transaction, and wake them once it is committed."""
+    ids = sorted(set(account_ids))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE accounts_account SET wake_at = %s
+            WHERE id IN (SELECT id FROM accounts_account WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
+            """,
+            [datetime.now(UTC), ids],
+        )
+    transaction.on_commit(lambda: _quietly(lambda: wake(ids)))
+
+
+def tell_workers() -> None:
+    """An account was added: workers look for its queue now rather than in a few seconds."""
+    transaction.on_commit(lambda: _quietly(lambda: app.control.broadcast("look_for_queues")))
+
+
+def _quietly(send: Callable[[], object]) -> None:
+    """A broker that is away costs a few seconds, not the work: the database knows, and the tick looks."""
+    try:
+        send()
+    except (RedisError, OperationalError):
+        log.warning("broker_away")
+
+
+def lease_ms() -> int:
+    return int(settings.LEASE_SECONDS * 1000)
+
+
+def watchdog() -> datetime:
+    """When to look after an account that is at work; the lease of a pump that died has run out by then."""
+    return datetime.now(UTC) + timedelta(seconds=settings.LEASE_SECONDS + 5)
+
+
+def take_lease(account_id: int) -> Lease | None:
+    """The account's lease; None while another pump has it, and that one is told that somebody knocked."""
+    taken = _acquire(account_id)
+    if taken is None:
+        client().set(_knock(account_id), 1, px=lease_ms())
+        # It may have been released between the two: then nobody else will answer the knock.
+        taken = _acquire(account_id)
+    return taken
+
+
+def keep_lease(held: Lease) -> bool:
+    """Renew it. A Redis that is away says nothing about who holds it: `begin` asks the database anyway."""
+    try:
+        return lease.renew(client(), held, ttl_ms=lease_ms())
+    except RedisError:
+        return True
+
+
+def _acquire(account_id: int) -> Lease | None:
+    return lease.acquire(client(), account_id, ttl_ms=lease_ms(), next_fence=lambda: _start_shift(account_id))
+
+
+def _knock(account_id: int) -> str:
+    return f"paceline:{{{account_id}}}:knock"
+
+
+def _start_shift(account_id: int) -> int:
+    """The next fencing number; from now on no older pump begins a message."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE accounts_account SET fence = fence + 1, wake_at = %s WHERE id = %s RETURNING fence",
+            [watchdog(), account_id],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise LookupError(f"There is no account {account_id}.")
+    return int(row[0])
+
+
+# Whether there is work is looked up in the same statement that clears the wake-up: a run that is fired
+# meanwhile either is seen here or sets the wake-up after this.
+END_SHIFT = """
+UPDATE accounts_account a
+SET wake_at = CASE
+        WHEN EXISTS (
+            SELECT 1 FROM delivery_runtarget t WHERE t.account_id = a.id AND t.status = 'sending'
+        ) THEN LEAST(%(watchdog)s, COALESCE(%(until)s, %(watchdog)s))
+        WHEN EXISTS (
+            SELECT 1 FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
+            WHERE share.account_id = a.id AND share.open AND r.status = 'running' AND a.status = 'active'
+              AND EXISTS (SELECT 1 FROM delivery_runtarget t
+                          WHERE t.account_id = a.id AND t.run_id = r.id AND t.status = 'pending')
+        ) THEN COALESCE(%(until)s, %(watchdog)s)
+    END,
+    waiting_for = %(reason)s, waiting_until = %(until)s
+WHERE a.id = %(account)s AND a.fence = %(fence)s
+RETURNING a.owner_id, a.wake_at
+"""
+
+
+def end_shift(held: Lease, rest: Rest) -> None:
+    """Say when to come back, release the lease, and send the next pump if it is wanted within a minute."""
+    arguments = {
+        "account": held.account_id,
+        "fence": held.fence,
+        "until": rest.until,
+        "watchdog": watchdog(),
+        "reason": rest.reason or "",
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(END_SHIFT, arguments)
+        row = cursor.fetchone()
+    _quietly(lambda: _hand_over(held, rest, wanted=row is not None and row[1] is not None))
+    if row is not None:
+        events.account_changed(held.account_id, row[0])
+
+
+def _hand_over(held: Lease, rest: Rest, *, wanted: bool) -> None:
+    lease.release(client(), held)
+    if client().getdel(_knock(held.account_id)) is not None:
+        wake([held.account_id])
+    elif wanted and rest.until is not None and rest.seconds() <= LONGEST_COUNTDOWN:
+        wake([held.account_id], countdown=rest.seconds())

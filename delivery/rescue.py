@@ -1,0 +1,77 @@
+"""Puts right what a dead pump left behind (SPEC R7, R8).
+
+A pump that takes over has a higher fencing number, so the old one can begin nothing any more. What it had
+claimed and not begun goes back to pending. What it had begun may have left: with a key the service takes, it is
+sent again with the same key; without one it is `unconfirmed`, once it can no longer be under way.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from delivery import events, knobs, lifecycle
+from delivery.lease import Lease
+
+RECLAIM = """
+WITH locked AS MATERIALIZED (
+    SELECT r.id, r.owner_id, r.action FROM delivery_run r
+    WHERE r.id IN (
+        SELECT t.run_id FROM delivery_runtarget t
+        WHERE t.account_id = %(account)s AND t.status = 'sending' AND t.fence < %(fence)s
+    )
+    ORDER BY r.id FOR NO KEY UPDATE
+), left_over AS MATERIALIZED (
+    SELECT t.id, t.begun_at,
+           CASE WHEN t.begun_at IS NULL OR (%(idempotent)s AND t.attempts < %(most)s) THEN 'pending'
+                ELSE 'unconfirmed' END AS becomes
+    FROM locked JOIN delivery_runtarget t ON t.run_id = locked.id
+    WHERE t.account_id = %(account)s AND t.status = 'sending' AND t.fence < %(fence)s
+      AND (t.begun_at IS NULL OR %(idempotent)s OR t.begun_at < %(doubt_ended)s)
+    FOR UPDATE OF t
+), moved AS (
+    UPDATE delivery_runtarget t
+    SET status = o.becomes, claimed_at = NULL, begun_at = NULL,
+        error = CASE WHEN o.begun_at IS NULL THEN t.error ELSE 'interrupted while sending' END,
+        settled_at = CASE WHEN o.becomes = 'pending' THEN NULL ELSE %(now)s END
+    FROM left_over o WHERE t.id = o.id
+    RETURNING t.id, t.run_id, t.parts_done, t.attempts, o.begun_at, o.becomes
+), written AS (
+    INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
+                                  outcome, provider_id, error, took_ms)
+    SELECT m.begun_at, l.owner_id, %(account)s, m.run_id, m.id, l.action, m.parts_done, m.attempts,
+           'unknown', '', 'interrupted while sending',
+           LEAST(%(longest_ms)s, (EXTRACT(EPOCH FROM %(now)s - m.begun_at) * 1000)::int)
+    FROM moved m JOIN locked l ON l.id = m.run_id WHERE m.begun_at IS NOT NULL
+), counts AS (
+    SELECT run_id, count(*) AS moved, count(*) FILTER (WHERE becomes = 'pending') AS pending
+    FROM moved GROUP BY run_id
+)
+UPDATE delivery_run r
+SET sending = r.sending - c.moved, pending = r.pending + c.pending,
+    unconfirmed = r.unconfirmed + c.moved - c.pending
+FROM counts c WHERE r.id = c.run_id
+RETURNING r.id, r.owner_id
+"""
+
+
+def reclaim(held: Lease, *, idempotent: bool) -> None:
+    """Take back the targets of the account that older pumps hold."""
+    now = datetime.now(UTC)
+    longest = knobs.longest_send()
+    arguments: dict[str, Any] = {
+        "account": held.account_id,
+        "fence": held.fence,
+        "idempotent": idempotent,
+        "most": settings.MAX_ATTEMPTS,
+        "now": now,
+        "doubt_ended": now - longest,
+        "longest_ms": int(longest.total_seconds() * 1000),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(RECLAIM, arguments)
+        runs = cursor.fetchall()
+    for run_id, owner_id in runs:
+        lifecycle.settle(run_id)
+        events.run_changed(run_id, owner_id)

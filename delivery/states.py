@@ -1,0 +1,121 @@
+"""What a run, a target and an account can be, and which moves between these are legal.
+
+The same words are check constraints in the database; docs/lifecycle.md draws the moves.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+S = TypeVar("S", bound=StrEnum)
+
+
+class RunStatus(StrEnum):
+    """Where one firing of a reminder stands."""
+
+    QUEUED = "queued"  # made, waits for its window to open
+    RUNNING = "running"  # its targets may be sent
+    PAUSED = "paused"  # holds still until somebody, or the next window, resumes it
+    SUCCESS = "success"  # every target was sent
+    PARTIAL = "partial"  # all settled, some failed, skipped or left unconfirmed
+    FAILED = "failed"  # all settled, none sent
+    CANCELED = "canceled"  # by the operator, before anything was sent
+    SKIPPED = "skipped"  # a due moment that was not run
+
+
+class PauseReason(StrEnum):
+    """Why a run holds still."""
+
+    WINDOW_CLOSED = "window_closed"
+    DAILY_CAP = "daily_cap"
+    ERROR_RATE = "error_rate"
+    OPERATOR = "operator"
+    ACCOUNT_OFFLINE = "account_offline"
+    ACCOUNT_FLAGGED = "account_flagged"
+
+
+class TargetStatus(StrEnum):
+    """Where one recipient of one run stands."""
+
+    PENDING = "pending"  # to be sent, not before `not_before`
+    SENDING = "sending"  # claimed by a pump; begun once `begun_at` is set
+    SENT = "sent"  # the service took every part
+    FAILED = "failed"  # refused for good, or out of attempts
+    SKIPPED = "skipped"  # not to be sent: opted out, canceled, window missed
+    UNCONFIRMED = "unconfirmed"  # may or may not have arrived; a person decides
+
+
+class AccountStatus(StrEnum):
+    """Whether an account can send."""
+
+    UNPAIRED = "unpaired"  # not connected to its service yet
+    PAIRING = "pairing"  # a code is being shown
+    ACTIVE = "active"  # may send
+    PAUSED = "paused"  # held by a person
+    OFFLINE = "offline"  # its service does not answer for it
+    FLAGGED = "flagged"  # its service blocked it or logged it out
+
+
+class WaitReason(StrEnum):
+    """Why an account is not sending at this moment."""
+
+    NOTHING_TO_SEND = "nothing_to_send"
+    GAP = "gap"  # the pause between two messages
+    PER_MINUTE = "per_minute"
+    PER_HOUR = "per_hour"
+    PER_DAY = "per_day"
+    BATCH_PAUSE = "batch_pause"
+    SLOWED = "slowed"  # held back after a rate-limit answer
+    NOT_BEFORE = "not_before"  # the next target is planned for later
+    WINDOW = "window"  # outside the delivery window
+    LIMITER_AWAY = "limiter_away"  # Redis does not answer, so nothing may leave
+    ACCOUNT_STOPPED = "account_stopped"  # the account itself may not send
+
+
+SETTLED_RUN = frozenset(
+    {RunStatus.SUCCESS, RunStatus.PARTIAL, RunStatus.FAILED, RunStatus.CANCELED, RunStatus.SKIPPED}
+)
+OPEN_RUN = frozenset(RunStatus) - SETTLED_RUN
+SETTLED_TARGET = frozenset(
+    {TargetStatus.SENT, TargetStatus.FAILED, TargetStatus.SKIPPED, TargetStatus.UNCONFIRMED}
+)
+
+# A run is made `queued`, or `skipped` and done; a target `pending`; an account `unpaired`.
+RUN_MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.PAUSED}) | SETTLED_RUN - {RunStatus.SKIPPED},
+    RunStatus.RUNNING: frozenset({RunStatus.QUEUED, RunStatus.PAUSED}) | SETTLED_RUN - {RunStatus.SKIPPED},
+    RunStatus.PAUSED: frozenset({RunStatus.QUEUED, RunStatus.RUNNING}) | SETTLED_RUN - {RunStatus.SKIPPED},
+    RunStatus.SUCCESS: frozenset(),
+    # "Retry failed" and an unconfirmed target sent again open a settled run; one marked sent re-settles it.
+    RunStatus.PARTIAL: frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.SUCCESS, RunStatus.FAILED}),
+    RunStatus.FAILED: frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.SUCCESS, RunStatus.PARTIAL}),
+    RunStatus.CANCELED: frozenset(),
+    RunStatus.SKIPPED: frozenset(),
+}
+
+TARGET_MOVES: Mapping[TargetStatus, frozenset[TargetStatus]] = {
+    TargetStatus.PENDING: frozenset({TargetStatus.SENDING, TargetStatus.SKIPPED}),
+    TargetStatus.SENDING: frozenset(TargetStatus) - {TargetStatus.SENDING},
+    TargetStatus.SENT: frozenset(),
+    TargetStatus.FAILED: frozenset({TargetStatus.PENDING}),
+    TargetStatus.SKIPPED: frozenset(),
+    TargetStatus.UNCONFIRMED: frozenset({TargetStatus.PENDING, TargetStatus.SENT}),
+}
+
+ACCOUNT_MOVES: Mapping[AccountStatus, frozenset[AccountStatus]] = {
+    AccountStatus.UNPAIRED: frozenset({AccountStatus.PAIRING, AccountStatus.ACTIVE}),
+    AccountStatus.PAIRING: frozenset({AccountStatus.UNPAIRED, AccountStatus.ACTIVE, AccountStatus.OFFLINE}),
+    AccountStatus.ACTIVE: frozenset(AccountStatus) - {AccountStatus.ACTIVE},
+    AccountStatus.PAUSED: frozenset(AccountStatus) - {AccountStatus.PAUSED},
+    AccountStatus.OFFLINE: frozenset(AccountStatus) - {AccountStatus.OFFLINE},
+    AccountStatus.FLAGGED: frozenset({AccountStatus.UNPAIRED, AccountStatus.PAIRING, AccountStatus.ACTIVE}),
+}
+
+
+class IllegalMoveError(ValueError):
+    """A state was asked to become one that it cannot become."""
+
+
+def may_move(moves: Mapping[S, frozenset[S]], old: S, new: S) -> bool:
+    """Whether `old` may become `new`; staying is always legal."""
+    return old == new or new in moves[old]

@@ -1,0 +1,86 @@
+"""A run's state in a sentence for its operator: what happened, why, and what helps (SPEC W5)."""
+
+from django.db.models import Avg
+
+from accounts.models import Account
+from activity.models import Attempt
+from delivery.models import Run
+from delivery.pacing import error_rate
+from delivery.states import PauseReason, WaitReason
+
+LATEST = 200  # attempts that say what held a run back
+ERRORS = 0.05
+SLOW_SEND_MS = 3000
+
+
+def window_closed(run: Run) -> str:
+    again = "It goes on by itself at the next opening." if run.opens_at else "Resume it when it suits you."
+    return (
+        f"Delivery window closed at {run.window_end_hour:02d}:00 ({run.zone}). "
+        f"{_progress(run)} {held_back(run)} {again}"
+    )
+
+
+def closed_before_first(run: Run) -> str:
+    return (
+        f"Delivery window closed at {run.window_end_hour:02d}:00 ({run.zone}) before anything was sent. "
+        "Fire it earlier in its window, or widen the window."
+    )
+
+
+def missed(run: Run) -> str:
+    return (
+        f"Fired after that day's window had closed at {run.window_end_hour:02d}:00 ({run.zone}): nothing was sent. "
+        "Fire it inside its delivery hours, or widen them."
+    )
+
+
+def paused(run: Run) -> str:
+    match run.pause_reason:
+        case PauseReason.ERROR_RATE:
+            why = (
+                f"Too many errors: {run.failed} of {run.sent + run.failed} attempts failed. "
+                "Look at the failed targets, then resume or cancel."
+            )
+        case PauseReason.OPERATOR:
+            why = f"Paused by {run.changed_by}." if run.changed_by else "Paused by an operator."
+        case PauseReason.DAILY_CAP:
+            why = "The account's daily cap is reached. Raise the cap, or resume tomorrow."
+        case _:
+            why = "Resume it when the account can send again."
+    return f"{why} {_progress(run)}"
+
+
+def account_stopped(run: Run, account: Account, reason: str) -> str:
+    return f"{account} stopped sending: {reason}. {_progress(run)} Start the account again to go on."
+
+
+def finished(run: Run) -> str:
+    left = [
+        f"{count} {word}"
+        for count, word in (
+            (run.failed, "failed"),
+            (run.skipped, "skipped"),
+            (run.unconfirmed, "unconfirmed"),
+        )
+        if count
+    ]
+    return f"{run.sent} of {run.total} delivered" + (f", {', '.join(left)}." if left else ".")
+
+
+def held_back(run: Run) -> str:
+    """What kept a run from finishing in its window, and the remedy for that."""
+    latest = Attempt.objects.filter(run=run).order_by("-id")[:LATEST]
+    took = Attempt.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Avg("took_ms"))["ms"] or 0
+    waits = set(Account.objects.filter(run_accounts__run=run).values_list("waiting_for", flat=True))
+    if error_rate(run.sent, run.failed) > ERRORS or WaitReason.SLOWED in waits:
+        return "Errors slowed it down: look at the failed targets and at the account's health."
+    if WaitReason.PER_DAY in waits:
+        return "The account's daily cap was reached: raise the cap, or share the run with another account."
+    if took > SLOW_SEND_MS and any(part.get("kind") == "media" for part in run.parts):
+        return "Large media took most of the time: shrink the file."
+    return "The account's rate was the limit: widen the window, or share the run with another account."
+
+
+def _progress(run: Run) -> str:
+    return f"{run.sent} of {run.total} groups delivered, {run.pending + run.sending} still pending."

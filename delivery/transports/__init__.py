@@ -1,0 +1,25 @@
+"""The kinds of transport. To add one: write its module, add it to `_KINDS`, pass the contract suite."""
+
+import aiohttp
+
+from delivery.transports.base import Credentials, Transport, TransportError
+from delivery.transports.sandbox import SandboxTransport
+
+_KINDS: tuple[type[Transport], ...] = (SandboxTransport,)
+
+
+class UnknownKindError(TransportError):
+    """No transport has that name."""
+
+
+def kinds() -> dict[str, type[Transport]]:
+    """Every kind by its name, in the order in which a form shows them."""
+    return {transport.kind: transport for transport in _KINDS}
+
+
+def make(kind: str, credentials: Credentials, session: aiohttp.ClientSession) -> Transport:
+    """One account's transport; raises UnknownKindError or CredentialsError."""
+    transport = kinds().get(kind)
+    if transport is None:
+        raise UnknownKindError(f"There is no transport named {kind}.")
+    return transport(credentials, session)

@@ -1,0 +1,218 @@
+"""HTTP to a gateway: one request, one answer, and every way in which that fails as an `Outcome`.
+
+The question behind every failure is whether the message may have gone out:
+
+- no connection (refused, no such name, TLS, connect timeout): nothing left -> TryAgain.
+- the request was written and no whole answer came (read timeout, disconnect, cut body, an answer that nobody
+  can read): it may have arrived -> Unknown.
+- 500, 502, 504: the request arrived, and the service may have acted before it failed -> Unknown. With an
+  idempotency key the engine sends again and nothing is doubled; without one a person decides. A service that
+  says that it did not act is read by its kind (`parse_failure`) as TryAgain.
+- 503: the usual word of gateways for "the account is not connected" -> NotConnected.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, BinaryIO
+
+import aiohttp
+from yarl import URL
+
+from delivery.outcomes import AccountBlocked, NotConnected, RateLimited, Rejected, TryAgain, Unknown
+from delivery.transports.base import CredentialsError
+
+logger = logging.getLogger(__name__)
+
+Failure = (
+    type[RateLimited]
+    | type[NotConnected]
+    | type[TryAgain]
+    | type[Rejected]
+    | type[AccountBlocked]
+    | type[Unknown]
+)
+
+# What a status means where the kind does not know better; `meaning` has the rest.
+STATUSES: Mapping[int, Failure] = {
+    401: AccountBlocked,
+    403: AccountBlocked,
+    408: TryAgain,  # the server gave up waiting for the request
+    425: TryAgain,
+    429: RateLimited,
+    503: NotConnected,
+}
+# The first that fits counts: special ones before those they descend from.
+NOTHING_LEFT: Mapping[type[Exception], str] = {
+    aiohttp.ConnectionTimeoutError: "no connection to the gateway within {connect:g} s",
+    aiohttp.ClientConnectorDNSError: "the name of the gateway is not known",
+    aiohttp.ClientSSLError: "no safe connection to the gateway (TLS)",
+    aiohttp.ServerFingerprintMismatch: "no safe connection to the gateway (TLS)",
+    aiohttp.ClientConnectorError: "the gateway cannot be reached",
+    aiohttp.InvalidURL: "the address of the gateway is not valid",
+    aiohttp.NonHttpUrlClientError: "the address of the gateway is not valid",
+}
+MAY_HAVE_ARRIVED: Mapping[type[Exception], str] = {
+    TimeoutError: "no answer from the gateway within {total:g} s",
+    aiohttp.ClientPayloadError: "the answer of the gateway was cut off",
+    aiohttp.ClientConnectionError: "the gateway closed the connection before it answered",
+    OSError: "the gateway closed the connection before it answered",
+}
+MAX_ANSWER_BYTES = 4 * 2**20
+MAX_WAIT = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds. A connect timeout must come first, or it could not be told from a read timeout."""
+
+    connect: float = 5.0
+    total: float = 20.0
+    upload: float = 120.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.connect < min(self.total, self.upload):
+            raise ValueError("The connect timeout must be shorter than the others.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be sent. Headers and body stay out of its repr: they hold tokens and people's words."""
+
+    method: str
+    url: URL = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | BinaryIO | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object in the body; empty where there is none."""
+        try:
+            found = json.loads(self.body)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def open_session(*, connections: int = 0) -> aiohttp.ClientSession:
+    """A session that many accounts can share: no cookies, and no limit on connections unless given."""
+    connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=30)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+
+def gateway_url(text: str, *, label: str) -> URL:
+    """The address of a gateway as an operator typed it; raises CredentialsError."""
+    try:
+        url = URL(text)
+    except ValueError:
+        url = URL()
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise CredentialsError(f"{label} is not an http or https address.")
+    if url.user or url.password or url.query_string or url.fragment:
+        raise CredentialsError(f"{label} may hold a host and a path, and nothing else.")
+    return url
+
+
+def json_request(method: str, url: URL, *, headers: Mapping[str, str], payload: object = None) -> Request:
+    """A request with a JSON body, or with none."""
+    if payload is None:
+        return Request(method=method, url=url, headers=headers)
+    body = json.dumps(payload).encode()
+    return Request(method=method, url=url, headers={**headers, "Content-Type": "application/json"}, body=body)
+
+
+async def exchange(
+    session: aiohttp.ClientSession, request: Request, *, connect: float, total: float
+) -> Answer | TryAgain | Unknown:
+    """Send the request once and read the answer; never raises for what the network or the server does."""
+    # Not `sock_connect`: looking up the name and waiting for a free connection count too.
+    timeout = aiohttp.ClientTimeout(connect=connect, total=total)
+    try:
+        async with session.request(
+            request.method,
+            request.url,
+            data=request.body,
+            headers=request.headers,
+            timeout=timeout,
+            allow_redirects=False,  # would hand the token to another host
+        ) as response:
+            body = await _read(response)
+            return Answer(status=response.status, headers=response.headers, body=body)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        # Its text may hold the address with whatever is in it: the type is enough.
+        logger.info("%s on %s to %s", type(error).__name__, request.method, request.url.host)
+        return without_answer(error, connect=connect, total=total)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise aiohttp.ClientPayloadError("the answer is too long")
+    return bytes(body)
+
+
+def without_answer(error: Exception, *, connect: float, total: float) -> TryAgain | Unknown:
+    """What a failure of the network or of aiohttp means for the message."""
+    for kind, reason in NOTHING_LEFT.items():
+        if isinstance(error, kind):
+            return TryAgain(reason=reason.format(connect=connect))
+    for kind, reason in MAY_HAVE_ARRIVED.items():
+        if isinstance(error, kind):
+            return Unknown(reason=reason.format(total=total))
+    return Unknown(reason="the answer of the gateway cannot be read")
+
+
+def meaning(status: int, statuses: Mapping[int, Failure]) -> Failure:
+    """The outcome that a failed status stands for."""
+    if status in statuses:
+        return statuses[status]
+    if status >= 500:
+        return Unknown
+    # A redirect was not followed, so nothing was acted on: the address is wrong.
+    return Rejected if status >= 400 else TryAgain
+
+
+def retry_after(answer: Answer, *, now: datetime) -> float | None:
+    """The seconds that the server asks to wait, said as a number or as a date; at most a day."""
+    said = answer.headers.get("Retry-After", "").strip()
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = _seconds_until(said, answer, now)
+    return min(max(seconds, 0.0), MAX_WAIT) if math.isfinite(seconds) else None
+
+
+def _seconds_until(date: str, answer: Answer, now: datetime) -> float:
+    """The date is the server's, and so is the clock to read it by, where the answer tells it."""
+    until = _date(date)
+    return (
+        math.nan
+        if until is None
+        else (until - (_date(answer.headers.get("Date", "")) or now)).total_seconds()
+    )
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -1,0 +1,135 @@
+"""The practice gateway that comes with Paceline (`python -m sandbox`); docs/sandbox.md describes it."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO
+from urllib.parse import quote
+
+import aiohttp
+
+from delivery.outcomes import AccountBlocked, Outcome, Sent, TryAgain
+from delivery.transports.base import (
+    AccountState,
+    Capabilities,
+    Contact,
+    CredentialField,
+    Credentials,
+    Media,
+    Message,
+    Pairing,
+    UnansweredError,
+    Uploaded,
+)
+from delivery.transports.http import Answer, Request, Timeouts, gateway_url, json_request
+from delivery.transports.http_transport import HttpTransport
+
+PAGE = 500
+MOST_GROUPS = 100_000
+STATES: Mapping[str, AccountState] = {
+    "WORKING": AccountState.WORKING,
+    "SCAN_QR_CODE": AccountState.PAIRING,
+    "STOPPED": AccountState.STOPPED,
+    "BANNED": AccountState.BLOCKED,
+}
+
+
+class SandboxTransport(HttpTransport):
+    """Speaks to the sandbox. A credential decides whether it offers idempotency, to practise both worlds."""
+
+    kind = "sandbox"
+    label = "Sandbox"
+    default_capabilities = Capabilities(idempotent=True, media_handles=True, groups=True, pairing=True)
+    credential_fields = (
+        CredentialField(name="base_url", label="Address", default="http://127.0.0.1:8081"),
+        CredentialField(name="account", label="Account", help="Any name: an account exists on first use."),
+        CredentialField(
+            name="token", label="Token", secret=True, help="The first one used becomes the account's."
+        ),
+        CredentialField(
+            name="idempotent",
+            label="Idempotency keys",
+            default="yes",
+            choices=(("yes", "Honoured: sending again is safe"), ("no", "Ignored, as by most gateways")),
+        ),
+    )
+
+    def __init__(
+        self, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
+    ) -> None:
+        super().__init__(credentials, session, timeouts=timeouts)
+        base = gateway_url(self.credentials["base_url"], label="Address")
+        self._api = (base / "api").joinpath(quote(self.credentials["account"], safe=""), encoded=True)
+        self._messages = self._api / "messages"
+        self._headers = {"Authorization": f"Bearer {self.credentials['token']}"}
+        self._idempotent = self.credentials["idempotent"] != "no"
+        self._capabilities = replace(self.default_capabilities, idempotent=self._idempotent)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def build_message(self, message: Message, key: str) -> Request:
+        payload: dict[str, Any] = {"to": message.address}
+        if message.media is None:
+            payload["text"] = message.text
+        else:
+            payload |= {"media": _handle(message), "caption": message.text}
+        if self._idempotent:
+            return json_request(
+                "POST", self._messages, headers={**self._headers, "Idempotency-Key": key}, payload=payload
+            )
+        # A reference is written to the sandbox's log, and never makes a message go out only once.
+        return json_request(
+            "POST", self._messages, headers=self._headers, payload={**payload, "reference": key}
+        )
+
+    def parse_sent(self, answer: Answer) -> Outcome:
+        provider_id = answer.json().get("id")
+        return Sent(provider_id=provider_id) if isinstance(provider_id, str) else self.unreadable(answer)
+
+    def build_upload(self, media: Media, file: BinaryIO) -> Request:
+        headers = {
+            **self._headers,
+            "Content-Type": media.content_type,
+            "X-Filename": quote(media.filename),  # a header holds ASCII only
+        }
+        return Request(method="POST", url=self._api / "media", headers=headers, body=file)
+
+    def parse_uploaded(self, answer: Answer) -> Uploaded | Outcome:
+        handle = answer.json().get("handle")
+        return Uploaded(handle=handle) if isinstance(handle, str) else self.unreadable(answer)
+
+    def parse_failure(self, answer: Answer) -> Outcome:
+        # A 500 that says that nothing was accepted is no reason for doubt.
+        if answer.status == 500 and answer.json().get("accepted") is False:
+            return TryAgain(reason=self.said(answer, self.describe(answer)[1]))
+        return super().parse_failure(answer)
+
+    async def status(self) -> AccountState:
+        try:
+            found = await self.ask(json_request("GET", self._api / "status", headers=self._headers))
+        except UnansweredError as error:
+            blocked = isinstance(error.outcome, AccountBlocked)
+            return AccountState.BLOCKED if blocked else AccountState.UNREACHABLE
+        return STATES.get(str(found.get("state")), AccountState.STOPPED)
+
+    async def recipients(self) -> AsyncIterator[Contact]:
+        for offset in range(0, MOST_GROUPS, PAGE):
+            url = (self._api / "groups").with_query(limit=PAGE, offset=offset)
+            groups = (await self.ask(json_request("GET", url, headers=self._headers))).get("groups", [])
+            for group in groups:
+                yield Contact(address=str(group["id"]), name=str(group["name"]), kind="group")
+            if len(groups) < PAGE:
+                return
+
+    async def pairing(self) -> Pairing:
+        found = await self.ask(json_request("GET", self._api / "qr", headers=self._headers))
+        return Pairing(
+            code=str(found.get("code", "")), expires_in=float(found.get("expires_in_ms", 0)) / 1000
+        )
+
+
+def _handle(message: Message) -> str:
+    if message.media is None or not message.media.handle:
+        raise ValueError("Upload the media first: the sandbox sends it by its handle.")
+    return message.media.handle

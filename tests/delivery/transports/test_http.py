@@ -1,0 +1,301 @@
+"""Failures that a well-made service does not show: raw servers that break off, redirect or talk nonsense."""
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from delivery.outcomes import (
+    AccountBlocked,
+    NotConnected,
+    Outcome,
+    RateLimited,
+    Rejected,
+    Sent,
+    TryAgain,
+    Unknown,
+)
+from delivery.transports.base import AccountState, Capabilities, CredentialField, Message
+from delivery.transports.http import (
+    STATUSES,
+    Answer,
+    Request,
+    Timeouts,
+    exchange,
+    gateway_url,
+    json_request,
+    meaning,
+    open_session,
+    retry_after,
+    without_answer,
+)
+from delivery.transports.http_transport import HttpTransport
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def served(handler: Handler) -> AsyncIterator[URL]:
+    """A raw server that leaves each connection to the handler, and closes it afterwards."""
+    connections: set[asyncio.Task[None]] = set()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handler(reader, writer)
+        finally:
+            writer.close()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.create_task(take(reader, writer)))
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        yield URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    for connection in connections:
+        connection.cancel()
+    await asyncio.gather(*connections, return_exceptions=True)
+
+
+def says(raw: bytes) -> Handler:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(raw)
+        await writer.drain()
+
+    return handler
+
+
+async def result(handler: Handler, *, total: float = 5.0) -> Answer | TryAgain | Unknown:
+    async with served(handler) as url, open_session() as session:
+        request = json_request("POST", url / "send", headers={}, payload={"text": "hello"})
+        return await exchange(session, request, connect=min(1.0, total / 2), total=total)
+
+
+async def test_a_whole_answer_comes_back() -> None:
+    answer = await result(says(b'HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\n{"id":"1"}'))
+    assert isinstance(answer, Answer)
+    assert (answer.status, answer.ok, answer.json()) == (201, True, {"id": "1"})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",  # closed without a word
+        b"HTTP/1.1 201 Cre",  # closed in the status line
+        b"HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\n{",  # closed in the body
+        b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",  # closed in a chunk
+        b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope",
+        b"220 mail.example.org ESMTP\r\n",  # another protocol
+    ],
+)
+async def test_whatever_breaks_after_the_request_left_is_unknown(raw: bytes) -> None:
+    assert isinstance(await result(says(raw)), Unknown)
+
+
+async def test_an_answer_that_never_ends_is_unknown() -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")
+        for _ in range(80):
+            writer.write(b"x" * 2**16)
+            await writer.drain()
+
+    assert await result(handler) == Unknown(reason="the answer of the gateway was cut off")
+
+
+async def test_a_slow_answer_is_unknown_and_says_how_long_was_waited() -> None:
+    async def handler(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    assert await result(handler, total=0.3) == Unknown(reason="no answer from the gateway within 0.3 s")
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    visits: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visits.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 307 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    answer = await result(handler)
+    assert isinstance(answer, Answer)
+    assert meaning(answer.status, STATUSES) is TryAgain
+    assert len(visits) == 1
+
+
+async def test_tls_to_a_server_that_has_none_leaves_nothing() -> None:
+    async def handler(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Speak plainly\r\n\r\n")
+        await writer.drain()
+
+    async with served(handler) as url, open_session() as session:
+        request = json_request("POST", url.with_scheme("https"), headers={}, payload={})
+        assert isinstance(await exchange(session, request, connect=1, total=2), TryAgain)
+
+
+async def test_a_cookie_of_one_account_is_not_sent_for_another() -> None:
+    heads: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: who=first\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    async with served(handler) as url, open_session() as session:
+        for _ in range(2):
+            # A name, not a number: cookies of bare addresses are never kept.
+            await exchange(session, Request(method="GET", url=url.with_host("localhost")), connect=1, total=2)
+    assert len(heads) == 2
+    assert b"cookie" not in heads[1].lower()
+
+
+def connection_key() -> aiohttp.client_reqrep.ConnectionKey:
+    return aiohttp.client_reqrep.ConnectionKey("gateway.test", 443, True, True, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        # nothing left
+        (aiohttp.ClientConnectorDNSError(connection_key(), OSError(errno.ENOENT, "no name")), TryAgain),
+        (aiohttp.ClientConnectorError(connection_key(), OSError(errno.ECONNREFUSED, "refused")), TryAgain),
+        (aiohttp.ClientConnectorSSLError(connection_key(), OSError(1, "TLS")), TryAgain),
+        (aiohttp.ServerFingerprintMismatch(b"a", b"b", "gateway.test", 443), TryAgain),
+        (aiohttp.ConnectionTimeoutError(), TryAgain),
+        (aiohttp.InvalidURL("http://"), TryAgain),
+        # may have arrived
+        (aiohttp.SocketTimeoutError(), Unknown),
+        (TimeoutError(), Unknown),
+        (aiohttp.ServerDisconnectedError(), Unknown),
+        (aiohttp.ClientOSError(errno.EPIPE, "broken pipe"), Unknown),
+        (aiohttp.ClientPayloadError(), Unknown),
+        (ConnectionResetError(), Unknown),
+        (aiohttp.ClientError(), Unknown),
+    ],
+)
+def test_only_a_failure_to_connect_is_sure_that_nothing_left(error: Exception, kind: type) -> None:
+    outcome = without_answer(error, connect=5, total=20)
+    assert isinstance(outcome, kind)
+    assert "gateway.test" not in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (302, TryAgain),  # the address is wrong, and was not followed
+        (400, Rejected),
+        (401, AccountBlocked),
+        (403, AccountBlocked),
+        (404, Rejected),
+        (408, TryAgain),
+        (413, Rejected),
+        (422, Rejected),
+        (429, RateLimited),
+        (500, Unknown),  # may have acted before it failed
+        (502, Unknown),
+        (503, NotConnected),
+        (504, Unknown),
+        (599, Unknown),
+    ],
+)
+def test_what_a_status_means(status: int, kind: type) -> None:
+    assert meaning(status, STATUSES) is kind
+
+
+def test_a_kind_may_read_a_status_in_its_own_way() -> None:
+    assert meaning(422, {**STATUSES, 422: NotConnected}) is NotConnected
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("30", 30.0),
+        ("1.5", 1.5),
+        ("0", 0.0),
+        ("-5", 0.0),
+        ("999999999", 86_400.0),
+        ("Wed, 18 Nov 2026 12:01:00 GMT", 60.0),
+        ("Wed, 18 Nov 2026 12:01:00 -0000", 60.0),
+        ("Wed, 18 Nov 2026 11:00:00 GMT", 0.0),
+        ("", None),
+        ("soon", None),
+        ("nan", None),
+        ("inf", None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(said: str, seconds: float | None) -> None:
+    assert retry_after(Answer(status=429, headers={"Retry-After": said}, body=b""), now=NOON) == seconds
+
+
+def test_a_date_is_read_by_the_clock_of_the_server_that_named_it() -> None:
+    headers = {"Retry-After": "Wed, 18 Nov 2026 15:00:10 GMT", "Date": "Wed, 18 Nov 2026 15:00:00 GMT"}
+    assert retry_after(Answer(status=429, headers=headers, body=b""), now=NOON) == 10.0
+
+
+def test_timeouts_must_tell_connecting_from_waiting() -> None:
+    with pytest.raises(ValueError, match="connect"):
+        Timeouts(connect=20, total=20)
+
+
+def test_requests_and_answers_keep_to_themselves_what_they_hold() -> None:
+    request = json_request("POST", URL("http://a/token-1"), headers={"X-Key": "token-1"}, payload="token-1")
+    answer = Answer(status=200, headers={"Set-Cookie": "token-1"}, body=b"token-1")
+    assert "token-1" not in repr(request) + repr(answer)
+
+
+def test_a_base_address_may_have_a_path() -> None:
+    assert (
+        str(gateway_url("https://gw.example.org/v1", label="Address") / "api")
+        == "https://gw.example.org/v1/api"
+    )
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"\xff", b"{", b'"text"'])
+def test_a_body_without_an_object_is_an_empty_one(body: bytes) -> None:
+    assert Answer(status=200, headers={}, body=body).json() == {}
+
+
+class Parrot(HttpTransport):
+    """A kind whose service repeats the secret in its failures."""
+
+    kind = "parrot"
+    label = "Parrot"
+    default_capabilities = Capabilities()
+    credential_fields = (
+        CredentialField(name="url", label="URL"),
+        CredentialField(name="token", label="Token", secret=True),
+    )
+
+    def build_message(self, message: Message, key: str) -> Request:
+        return json_request(
+            "POST", URL(self.credentials["url"]), headers={"X-Key": key}, payload=message.text
+        )
+
+    def parse_sent(self, answer: Answer) -> Outcome:
+        return Sent()
+
+    async def status(self) -> AccountState:
+        return AccountState.WORKING
+
+
+@pytest.mark.parametrize("status", [b"400 Bad", b"401 No", b"429 Slow", b"500 Oh", b"503 Off"])
+async def test_a_secret_that_the_service_repeats_is_blotted_out(status: bytes) -> None:
+    body = b'{"error": "token-1 is bad", "message": "wrong\\n\\n token-1' + b" very" * 99 + b'"}'
+    handler = says(b"HTTP/1.1 " + status + b"\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    async with served(handler) as url, open_session() as session:
+        parrot = Parrot({"url": str(url), "token": "token-1"}, session)
+        outcome = await parrot.send(Message(address="a", kind="text", text="hello"), "k")
+    assert "token-1" not in repr(outcome)
+    assert "wrong ***" in repr(outcome)
+    assert len(repr(outcome)) < 400
+
+
+def test_a_message_has_media_exactly_when_it_is_media() -> None:
+    with pytest.raises(ValueError, match="media"):
+        Message(address="a", kind="media", text="no file")

@@ -1,0 +1,33 @@
+import aiohttp
+import pytest
+
+from delivery import transports
+from delivery.transports.base import CredentialsError
+from delivery.transports.http import open_session
+
+
+async def test_a_kind_is_made_by_its_name() -> None:
+    async with open_session() as session:
+        made = transports.make("sandbox", {"account": "a", "token": "t"}, session)
+    assert made.kind == "sandbox"
+    assert made.credentials["base_url"] == "http://127.0.0.1:8081"
+
+
+async def test_an_unknown_name_is_refused() -> None:
+    async with open_session() as session:
+        with pytest.raises(transports.UnknownKindError, match="pigeon"):
+            transports.make("pigeon", {}, session)
+
+
+async def test_a_value_that_is_no_choice_is_refused() -> None:
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(CredentialsError, match="Idempotency keys"):
+            transports.make("sandbox", {"account": "a", "token": "t", "idempotent": "perhaps"}, session)
+
+
+def test_every_kind_can_fill_a_form() -> None:
+    for name, kind in transports.kinds().items():
+        assert kind.kind == name
+        assert kind.label
+        assert all(field.name and field.label for field in kind.credential_fields)
+        assert kind.default_capabilities.actions
