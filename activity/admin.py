@@ -1,0 +1,95 @@
+"""Administration of what happened. Nothing here is typed by a person."""
+# ruff: noqa: ARG002 - Django passes more than these need
+
+from urllib.parse import urlsplit
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from accounts.admin_lists import moment_column, pill_column
+from accounts.admin_roles import RoleAdmin, ViewAdmin
+from activity.models import Attempt, Inbound, Notification, PushSubscription
+from delivery.admin_rows import Ordering, RunRowsAdmin, WithinRunFilter
+
+
+class OutcomeFilter(WithinRunFilter):
+    title = "outcome"
+    parameter_name = field = "outcome"
+    options = Attempt.Outcome.choices
+
+
+@admin.register(Attempt)
+class AttemptAdmin(RunRowsAdmin[Attempt]):
+    """The ledger. Limits are counted from it, so that it is added to and never changed."""
+
+    list_display = ("id", "began", "account", "run", "action", "part", "attempt", "state", "took", "error")
+    list_filter = (OutcomeFilter,)
+    list_select_related = ("owner", "account", "run", "target__recipient")
+    unread = ("account__credentials", "run__parts")
+    fieldsets = (
+        (None, {"fields": ("at", "owner", "account", "run", "target", "action", ("part", "attempt"))}),
+        ("Outcome", {"fields": ("state", "provider_id", "error", "took")}),
+    )
+
+    began = moment_column("at", "Began")
+    state = pill_column("outcome", "Outcome")
+
+    @admin.display(description="Took")
+    def took(self, attempt: Attempt) -> str:
+        return f"{attempt.took_ms:,} ms"
+
+    def get_ordering(self, request: HttpRequest) -> Ordering:
+        if "account__id__exact" in request.GET:
+            return ("-action", "-at", "-id")  # the index `attempt_limits`, backwards
+        return super().get_ordering(request)
+
+
+@admin.register(Inbound)
+class InboundAdmin(ViewAdmin[Inbound]):
+    list_display = ("id", "arrived", "kind", "account", "recipient", "excerpt", "handled")
+    list_select_related = ("account", "recipient", "target__run", "target__recipient")
+    unread = ("account__credentials", "target__run__parts")
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = ("account", "event_id", "kind", "recipient", "target", "text", "at", "handled_at")
+
+    arrived = moment_column("at", "Arrived")
+    handled = moment_column("handled_at", "Handled")
+
+    @admin.display(description="Text")
+    def excerpt(self, inbound: Inbound) -> str:
+        return inbound.text[:60]
+
+
+@admin.register(Notification)
+class NotificationAdmin(ViewAdmin[Notification]):
+    list_display = ("title", "owner", "kind", "body", "made", "read")
+    list_filter = ("kind",)
+    list_select_related = ("owner",)
+    search_fields = ("^owner__username",)
+    search_help_text = "The owner's name."
+    ordering = ("-id",)
+    fields = ("owner", "kind", "title", "body", "url", "key", "created_at", "read_at")
+
+    made = moment_column("created_at", "Made")
+    read = moment_column("read_at", "Read")
+
+
+@admin.register(PushSubscription)
+class PushSubscriptionAdmin(RoleAdmin[PushSubscription]):
+    """A browser subscribes by itself; its keys are nobody else's business. It can be made to forget."""
+
+    list_display = ("user", "service", "made")
+    list_select_related = ("user",)
+    search_fields = ("^user__username",)
+    ordering = ("-id",)
+    fields = readonly_fields = ("user", "service", "created_at")
+
+    made = moment_column("created_at", "Subscribed")
+
+    @admin.display(description="Push service")
+    def service(self, subscription: PushSubscription) -> str:
+        return urlsplit(subscription.endpoint).hostname or ""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False

@@ -1,0 +1,30 @@
+"""Reading the ledger, and adding rows for what happens outside a run's own record."""
+
+from datetime import datetime, timedelta
+
+from activity.models import Attempt
+
+LONGEST_SEND = timedelta(minutes=5)
+
+
+def seen_times(account_id: int, action: str, *, since: datetime) -> list[datetime]:
+    """When messages were seen by their receiver at the latest, ascending."""
+    rows = Attempt.objects.filter(account_id=account_id, action=action, at__gte=since - LONGEST_SEND)
+    times = [
+        at + timedelta(milliseconds=took) for at, took in rows.order_by("at").values_list("at", "took_ms")
+    ]
+    return sorted(time for time in times if time >= since)
+
+
+def latest_times(account_id: int, action: str, *, most: int) -> list[datetime]:
+    """When the last `most` messages began, ascending."""
+    rows = Attempt.objects.filter(account_id=account_id, action=action).order_by("-at")
+    return list(rows.values_list("at", flat=True)[:most])[::-1]
+
+
+def count_since(account_id: int, action: str, *, since: datetime) -> int:
+    """Messages of a day that began at `since`. One that was still under way then may have arrived in it."""
+    rows = Attempt.objects.filter(account_id=account_id, action=action)
+    under_way = rows.filter(at__gte=since - LONGEST_SEND, at__lt=since).values_list("at", "took_ms")
+    late = sum(1 for at, took in under_way if at + timedelta(milliseconds=took) >= since)
+    return rows.filter(at__gte=since).count() + late

@@ -1,0 +1,120 @@
+"""How a state looks: an icon, a word and a tone, so that colour never speaks alone.
+
+One table for every kind of state. Where two kinds share a word ("paused"), they share its look.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Tone(StrEnum):
+    """The colour families of static/css/tokens.css."""
+
+    GOOD = "good"  # done as wished
+    BUSY = "busy"  # under way
+    WARN = "warn"  # waits for somebody, or went only half right
+    BAD = "bad"  # went wrong
+    DOUBT = "doubt"  # nobody knows yet
+    CALM = "calm"  # nothing to see to
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a pill shows. `icon` is a symbol of static/icons/sprite.svg."""
+
+    icon: str
+    word: str
+    tone: Tone
+
+
+RUN_LOOKS: Mapping[str, Look] = {
+    "queued": Look("queued", "Queued", Tone.CALM),
+    "running": Look("running", "Running", Tone.BUSY),
+    "paused": Look("paused", "Paused", Tone.WARN),
+    "success": Look("success", "Success", Tone.GOOD),
+    "partial": Look("partial", "Partial", Tone.WARN),
+    "failed": Look("failed", "Failed", Tone.BAD),
+    "canceled": Look("canceled", "Canceled", Tone.CALM),
+    "skipped": Look("skipped", "Skipped", Tone.CALM),
+}
+
+TARGET_LOOKS: Mapping[str, Look] = {
+    "sent": Look("sent", "Sent", Tone.GOOD),
+    "failed": RUN_LOOKS["failed"],
+    "skipped": RUN_LOOKS["skipped"],
+    "unconfirmed": Look("unconfirmed", "Unconfirmed", Tone.DOUBT),
+    "sending": Look("sending", "Sending", Tone.BUSY),
+    "pending": Look("pending", "Pending", Tone.CALM),
+}
+
+ACCOUNT_LOOKS: Mapping[str, Look] = {
+    "unpaired": Look("unpaired", "Not paired", Tone.CALM),
+    "pairing": Look("pairing", "Pairing", Tone.BUSY),
+    "active": Look("active", "Active", Tone.GOOD),
+    "paused": RUN_LOOKS["paused"],
+    "offline": Look("offline", "Offline", Tone.WARN),
+    "flagged": Look("flagged", "Flagged", Tone.BAD),
+}
+
+REMINDER_LOOKS: Mapping[str, Look] = {
+    "draft": Look("draft", "Draft", Tone.CALM),
+    "scheduled": Look("scheduled", "Scheduled", Tone.BUSY),
+    "off": Look("off", "Switched off", Tone.CALM),
+    "done": Look("check-circle", "Done", Tone.GOOD),
+    "archived": Look("archived", "Archived", Tone.CALM),
+}
+
+RECIPIENT_LOOKS: Mapping[str, Look] = {
+    "reachable": Look("check", "Reachable", Tone.GOOD),
+    "opted_out": Look("opted-out", "Opted out", Tone.BAD),
+    "blocked": Look("canceled", "Blocked", Tone.BAD),
+    "cooling_down": Look("cooldown", "Cooling down", Tone.WARN),
+    "not_interested": Look("skipped", "Not interested", Tone.CALM),
+}
+
+OUTCOME_LOOKS: Mapping[str, Look] = {
+    "sent": TARGET_LOOKS["sent"],
+    "rate_limited": Look("gauge", "Rate limited", Tone.WARN),
+    "not_connected": Look("offline", "Not connected", Tone.WARN),
+    "try_again": Look("retry", "Try again", Tone.WARN),
+    "rejected": Look("failed", "Rejected", Tone.BAD),
+    "account_blocked": Look("flagged", "Account blocked", Tone.BAD),
+    "unknown": Look("unconfirmed", "Unknown", Tone.DOUBT),
+}
+
+MESSAGE_LOOKS: Mapping[str, Look] = {
+    "debug": Look("info", "Debug", Tone.CALM),
+    "info": Look("info", "Note", Tone.BUSY),
+    "success": Look("check-circle", "Done", Tone.GOOD),
+    "warning": Look("alert", "Warning", Tone.WARN),
+    "error": Look("failed", "Error", Tone.BAD),
+}
+
+WAIT_WORDS: Mapping[str, str] = {
+    "nothing_to_send": "Nothing to send",
+    "gap": "Between two messages",
+    "per_minute": "This minute's limit is used",
+    "per_hour": "This hour's limit is used",
+    "per_day": "Today's limit is used",
+    "batch_pause": "Rest after a batch",
+    "slowed": "Slowed down by its service",
+    "not_before": "The next one is planned for later",
+    "window": "Outside the delivery window",
+    "limiter_away": "The limiter does not answer",
+    "account_stopped": "The account is stopped",
+}
+
+_PILLS: Mapping[str, Look] = (
+    dict(OUTCOME_LOOKS)
+    | dict(RECIPIENT_LOOKS)
+    | dict(REMINDER_LOOKS)
+    | dict(ACCOUNT_LOOKS)
+    | dict(TARGET_LOOKS)
+    | dict(RUN_LOOKS)
+)
+
+
+def look_of(state: str) -> Look:
+    """The look of any state; one that nobody drew yet still says its word."""
+    return _PILLS.get(state) or Look("help", state.replace("_", " ").capitalize(), Tone.CALM)

@@ -1,0 +1,89 @@
+"""The ledger: one row per attempt, the source of truth for every limit."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Attempt(models.Model):
+    """One message that left, or may have left. Rows are added, never changed."""
+
+    class Outcome(models.TextChoices):
+        """The names of the values in `delivery/outcomes.py`."""
+
+        SENT = "sent", "Sent"
+        RATE_LIMITED = "rate_limited", "Rate limited"
+        NOT_CONNECTED = "not_connected", "Not connected"
+        TRY_AGAIN = "try_again", "Try again"
+        REJECTED = "rejected", "Rejected"
+        ACCOUNT_BLOCKED = "account_blocked", "Account blocked"
+        UNKNOWN = "unknown", "Unknown"
+
+    at = models.DateTimeField(help_text="When it began.")
+    # Like run targets, without foreign key constraints: docs/decisions/0003-indexes.md.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    account = models.ForeignKey(
+        "accounts.Account",
+        on_delete=models.PROTECT,
+        related_name="attempts",
+        db_index=False,
+        db_constraint=False,
+    )
+    run = models.ForeignKey(
+        "delivery.Run",
+        on_delete=models.CASCADE,
+        related_name="attempts",
+        null=True,
+        blank=True,
+        db_index=False,
+        db_constraint=False,
+    )
+    target = models.ForeignKey(
+        "delivery.RunTarget",
+        on_delete=models.CASCADE,
+        related_name="ledger",
+        null=True,
+        blank=True,
+        db_constraint=False,
+        help_text="Empty for a test send.",
+    )
+    action = models.CharField(max_length=20)
+    part = models.PositiveSmallIntegerField(default=0)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    outcome = models.CharField(max_length=20, choices=Outcome)
+    provider_id = models.CharField(max_length=255, blank=True)
+    error = models.CharField(max_length=500, blank=True)
+    took_ms = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(
+                    outcome__in=[
+                        "sent",
+                        "rate_limited",
+                        "not_connected",
+                        "try_again",
+                        "rejected",
+                        "account_blocked",
+                        "unknown",
+                    ]
+                ),
+                name="attempt_outcome_known",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["account", "action", "at"], name="attempt_limits"),
+            models.Index(fields=["owner", "-at", "-id"], name="attempt_by_owner"),
+            models.Index(fields=["run", "-id"], name="attempt_by_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} at {self.at:%Y-%m-%d %H:%M:%S}"

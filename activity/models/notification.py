@@ -1,0 +1,60 @@
+"""What an owner is told, and the browsers that hear it."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Notification(models.Model):
+    """One thing that an owner should know. `key` keeps the same news from being told twice."""
+
+    class Kind(models.TextChoices):
+        PAUSED = "paused", "Run paused"
+        PARTIAL = "partial", "Run finished in part"
+        SUCCESS = "success", "Run finished"
+        FAILED = "failed", "Run failed"
+        MISSED = "missed", "Moment missed"
+        ACCOUNT = "account", "Account needs you"
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notifications", db_index=False
+    )
+    kind = models.CharField(max_length=10, choices=Kind)
+    key = models.CharField(max_length=100)
+    title = models.CharField(max_length=120)
+    body = models.CharField(max_length=500, blank=True)
+    url = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    read_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "key"], name="notification_once"),
+            models.CheckConstraint(
+                condition=Q(kind__in=["paused", "partial", "success", "failed", "missed", "account"]),
+                name="notification_kind_known",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="notification_feed"),
+            models.Index(fields=["owner"], condition=Q(read_at__isnull=True), name="notification_unread"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class PushSubscription(models.Model):
+    """A browser that asked for web push."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="push_subscriptions"
+    )
+    endpoint = models.URLField(max_length=1000, unique=True)
+    p256dh = models.CharField(max_length=200)
+    auth = models.CharField(max_length=100)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"Browser of {self.user}"

@@ -1,0 +1,90 @@
+"""The arithmetic of bars and plots that are drawn as SVG on the server. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+BAR_WIDTH = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stretch of a bar, in units of a bar that is BAR_WIDTH wide."""
+
+    name: str
+    count: int
+    x: float
+    width: float
+
+
+def segments(counts: Mapping[str, int], total: int) -> list[Segment]:
+    """The counts side by side, in their order; empty ones take no place."""
+    drawn = []
+    x = 0.0
+    for name, count in counts.items():
+        width = BAR_WIDTH * count / total if total else 0.0
+        if width:
+            drawn.append(Segment(name=name, count=count, x=round(x, 2), width=round(width, 2)))
+        x += width
+    return drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One bar of a plot, with the slot that it stands in."""
+
+    label: str
+    value: int
+    slot_x: float
+    slot_width: float
+    x: float
+    width: float
+    y: float
+    height: float
+
+
+def columns(values: Sequence[tuple[str, int]], *, width: float, height: float) -> list[Column]:
+    """Bars over a base line, the highest as high as the plot; a small value never vanishes."""
+    slot = width / len(values) if values else 0.0
+    peak = max((value for _, value in values), default=0)
+    drawn = []
+    for index, (label, value) in enumerate(values):
+        tall = max(height * value / peak, 2.0) if value else 0.0
+        drawn.append(
+            Column(
+                label=label,
+                value=value,
+                slot_x=round(index * slot, 2),
+                slot_width=round(slot, 2),
+                x=round(index * slot + slot * 0.18, 2),
+                width=round(slot * 0.64, 2),
+                y=round(height - tall, 2),
+                height=round(tall, 2),
+            )
+        )
+    return drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spark:
+    """A line without axes: its points, the area under it, and where it ends."""
+
+    line: str
+    area: str
+    end_x: float
+    end_y: float
+
+
+def spark(values: Sequence[float], *, width: float, height: float) -> Spark | None:
+    """The values as a line from left to right, the highest at the top; None when there is no line to draw."""
+    if len(values) < 2:
+        return None
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    step = width / (len(values) - 1)
+    points = [
+        (round(i * step, 2), round(height - (value - low) / span * height, 2))
+        for i, value in enumerate(values)
+    ]
+    line = " ".join(f"{x},{y}" for x, y in points)
+    area = f"0,{height} {line} {width},{height}"
+    return Spark(line=line, area=area, end_x=points[-1][0], end_y=points[-1][1])

@@ -1,0 +1,103 @@
+"""A real Chromium on a real server. Every page is watched: an error in its console fails the test."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from django.conf import settings as django_settings
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from accounts.models import User
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+Scheme = Literal["light", "dark"]
+NewPage = Callable[..., Page]
+
+
+def chromium() -> str:
+    """The browser's program; without one the test is skipped, or fails where a browser is required."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    if os.environ.get("BROWSER_REQUIRED") == "1":
+        pytest.fail("BROWSER_REQUIRED is set, but there is no Chromium on the PATH.")
+    pytest.skip("There is no Chromium on the PATH.")
+
+
+# Per module: while Playwright is open, its event loop runs in this thread, and async tests cannot.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = chromium()
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Django takes Playwright's loop in this thread for an async view, and would refuse the ORM.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser, live_server: LiveServer) -> Iterator[NewPage]:
+    """Opens pages: `new_page(user=..., width=360, scheme="dark", javascript=False, axe=True)`."""
+    problems: list[str] = []
+    contexts: list[BrowserContext] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            problems.append(message.text)
+
+    def opener(
+        *,
+        user: User | None = None,
+        width: int = 1280,
+        scheme: Scheme = "light",
+        javascript: bool = True,
+        axe: bool = False,
+    ) -> Page:
+        context = browser.new_context(
+            base_url=live_server.url,
+            viewport={"width": width, "height": 800},
+            color_scheme=scheme,
+            java_script_enabled=javascript,
+            bypass_csp=axe,  # axe-core measures with styles of its own
+        )
+        contexts.append(context)
+        if axe:
+            context.add_init_script(path=AXE)
+        if user is not None:
+            name = django_settings.SESSION_COOKIE_NAME
+            context.add_cookies([{"name": name, "value": session_of(user), "url": live_server.url}])
+        opened = context.new_page()
+        opened.on("console", note)
+        opened.on("pageerror", lambda error: problems.append(str(error)))
+        return opened
+
+    yield opener
+    for context in contexts:
+        context.close()
+    assert not problems
+
+
+def session_of(user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return client.cookies[django_settings.SESSION_COOKIE_NAME].value
+
+
+@pytest.fixture
+def page(new_page: NewPage) -> Page:
+    """A visitor's page, not logged in."""
+    return new_page()
