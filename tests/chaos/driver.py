@@ -1,0 +1,182 @@
+"""python -m tests.chaos.driver: does what a test asks, in the environment of the processes under test.
+
+One JSON object per line: `{"verb": ..., **arguments}` in, `{"answer": ...}` or `{"error": ...}` out. A process
+of its own, since the tests' own Django belongs to another database.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.db import connection, transaction  # noqa: E402 - models are ready only now
+
+from accounts.models import Account, Limit, Recipient, User  # noqa: E402
+from activity.models import Attempt  # noqa: E402
+from delivery import lifecycle, queues  # noqa: E402
+from delivery.models import Run, RunTarget  # noqa: E402
+from reminders.fire import fire as fire_reminder  # noqa: E402
+from reminders.models import Part, Reminder, ReminderAccount  # noqa: E402
+
+COUNTS = ("total", "pending", "sending", "sent", "failed", "skipped", "unconfirmed")
+
+
+def add_account(
+    *, name: str, url: str, idempotent: bool, group_concurrency: int, limits: dict[str, Any]
+) -> int:
+    """An active account of the sandbox, with limits of its own."""
+    owner, _ = User.objects.get_or_create(username="operator")
+    account = Account.objects.create(
+        owner=owner,
+        name=name,
+        channel="whatsapp",
+        transport="sandbox",
+        status=Account.Status.ACTIVE,
+        group_concurrency=group_concurrency,
+        credentials={
+            "base_url": url,
+            "account": name,
+            "token": "chaos",
+            "idempotent": "yes" if idempotent else "no",
+        },
+    )
+    Limit.objects.create(account=account, action="message", **limits)
+    return account.pk
+
+
+def change_limits(*, account: int, limits: dict[str, Any]) -> None:
+    Limit.objects.filter(account_id=account).update(**limits)
+    queues.wake([account])
+
+
+def fire(*, account: int, targets: int, parts: int) -> int:
+    """A run of `targets` new groups, around the clock."""
+    sender = Account.objects.select_related("owner").get(pk=account)
+    reminder = Reminder.objects.create(
+        owner=sender.owner,
+        name=f"To the groups of {sender.name}",
+        window_start_hour=0,
+        window_end_hour=24,
+        schedule=Reminder.Schedule.BY_HAND,
+    )
+    for position in range(parts):
+        Part.objects.create(reminder=reminder, position=position, text=f"Part {position} for {{{{ name }}}}")
+    ReminderAccount.objects.create(reminder=reminder, account=sender, position=0)
+    reminder.recipients.set(_groups(sender, targets))
+    return fire_reminder(reminder).pk
+
+
+def _groups(sender: Account, count: int) -> list[Recipient]:
+    first = Recipient.objects.count()
+    return Recipient.objects.bulk_create(
+        Recipient(
+            owner=sender.owner,
+            channel=sender.channel,
+            kind=Recipient.Kind.GROUP,
+            address=f"120363{number:012}",
+            name=f"Group {number}",
+        )
+        for number in range(first, first + count)
+    )
+
+
+def run(*, run: int) -> dict[str, Any]:
+    found = Run.objects.get(pk=run)
+    names = (*COUNTS, "status", "pause_reason", "summary")
+    return {name: getattr(found, name) for name in names}
+
+
+def targets(*, run: int) -> list[dict[str, Any]]:
+    names = ("key", "status", "fence", "attempts", "error")
+    rows = RunTarget.objects.filter(run_id=run).select_related("recipient", "run").order_by("pk")
+    return [
+        {name: getattr(row, name) for name in names} | {"address": row.recipient.address} for row in rows
+    ]
+
+
+def outcomes(*, run: int) -> list[str]:
+    """The ledger's words, one per attempt."""
+    return list(Attempt.objects.filter(run_id=run).order_by("pk").values_list("outcome", flat=True))
+
+
+def account(*, account: int) -> dict[str, Any]:
+    found = Account.objects.get(pk=account)
+    return {name: getattr(found, name) for name in ("status", "waiting_for", "slow_factor", "fence")}
+
+
+def start_account(*, account: int) -> None:
+    lifecycle.start_account(Account.objects.get(pk=account))
+
+
+def resume(*, run: int) -> None:
+    lifecycle.resume(Run.objects.get(pk=run))
+
+
+def send_pumps(*, account: int, times: int) -> None:
+    queues.wake([account] * times)
+
+
+def close_window(*, run: int, seconds: float) -> int:
+    """Let the window of a run end `seconds` from now, and answer when, in milliseconds.
+
+    A window ends on the hour, so the run gets the hours that ended last where it is noon now, and the moment
+    of their end is moved.
+    """
+    now = datetime.now(UTC)
+    ends = now + timedelta(seconds=seconds)
+    west = now.hour - 12
+    zone = f"Etc/GMT{west:+d}" if west else "UTC"
+    Run.objects.filter(pk=run).update(closes_at=ends, window_start_hour=6, window_end_hour=12, zone=zone)
+    return int(ends.timestamp() * 1000)
+
+
+def open_window(*, run: int) -> None:
+    Run.objects.filter(pk=run).update(window_start_hour=0, window_end_hour=24)
+
+
+VERBS: dict[str, Callable[..., Any]] = {
+    verb.__name__: verb
+    for verb in (
+        add_account,
+        change_limits,
+        fire,
+        run,
+        targets,
+        outcomes,
+        account,
+        start_account,
+        resume,
+        send_pumps,
+        close_window,
+        open_window,
+    )
+}
+
+
+def obey(wish: dict[str, Any]) -> dict[str, Any]:
+    verb = VERBS[wish.pop("verb")]
+    try:
+        with transaction.atomic():
+            return {"answer": verb(**wish)}
+    except Exception:  # noqa: BLE001 - the test decides what a failure means
+        return {"error": traceback.format_exc()}
+    finally:
+        connection.close()
+
+
+def main() -> None:
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(obey(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

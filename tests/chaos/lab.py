@@ -1,0 +1,164 @@
+"""All of Paceline on servers of its own, with a gateway beside it: what every test of this folder breaks."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from redis import Redis
+
+from activity.health import WORKER_KEY
+from sandbox.process import SandboxProcess
+from tests.chaos import programs
+from tests.chaos.evidence import Evidence
+from tests.chaos.operator import DriverError, Operator, RunView
+from tests.chaos.programs import PROJECT, Program
+from tests.chaos.servers import Servers
+
+LIVENESS = 90.0  # seconds; a claim that something happens by itself, not how fast
+FAST: Mapping[str, float] = {"per_minute": 3000}
+
+# Small, so that what takes minutes for an operator takes seconds here.
+TIMINGS = {
+    "TICK_SECONDS": "1",
+    "LEASE_SECONDS": "3",
+    "SEND_TIMEOUT_SECONDS": "2",
+    "CONNECT_TIMEOUT_SECONDS": "1",
+    "PUMP_SECONDS": "10",
+    "BACKOFF_BASE_SECONDS": "0.5",
+    "RATE_LIMITED_SECONDS": "2",
+    "NOT_CONNECTED_SECONDS": "1",
+    "PART_GAP_MIN_MS": "50",
+    "PART_GAP_MAX_MS": "100",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """An account, under its number here and its name at the gateway."""
+
+    id: int
+    name: str
+    seen: Evidence
+
+
+class Lab:
+    """Starts everything once; tests use accounts of their own, so that none sees another's messages."""
+
+    def __init__(self) -> None:
+        self.servers = Servers()
+        self.workers: list[Program] = []
+        self._programs: list[Program] = []
+        self._named = 0
+        try:
+            self._start()
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self) -> None:
+        self.servers.start()
+        self.env = os.environ | TIMINGS
+        self.env |= {"DEBUG": "true", "LOG_LEVEL": "WARNING", "LOG_JSON": "false"}
+        self.env |= {"DATABASE_URL": self.servers.postgres.url, "REDIS_URL": self.servers.redis.url}
+        self.env |= {"PGHOST": str(self.servers.postgres.data)}
+        self.env |= {"PACELINE_VAR": str(self.servers.home), "DATABASE_POOL": "8"}
+        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=self.env, check=True)
+        self.gateway = SandboxProcess(self.servers.home / "sandbox.jsonl")
+        self.operator = Operator(self.env)
+        self._programs.append(programs.beat(env=self.env, folder=self.servers.home))
+
+    def end(self) -> None:
+        for program in self._programs:
+            program.kill()
+        if hasattr(self, "operator"):
+            self.operator.leave()
+        if hasattr(self, "gateway"):
+            self.gateway.kill()
+        self.servers.remove()
+
+    # Workers.
+
+    def start_worker(self, *, threads: int = 16, share: str = "1/1") -> Program:
+        """A worker that consumes the queues of its share."""
+        name = self._new_name("worker")
+        env = self.env | {"ACCOUNT_SHARE": share}
+        worker = programs.worker(name, threads=threads, env=env, folder=self.servers.home)
+        self.workers.append(worker)
+        self._programs.append(worker)
+        with self.redis() as redis:
+            self.until(lambda: redis.hexists(WORKER_KEY, f"{name}@chaos") or not worker.running, f"{name} is ready")
+        assert worker.running, worker.said()
+        return worker
+
+    def want_workers(self, count: int) -> None:
+        """Exactly so many, each serving all accounts; those of the test before go on if they still run."""
+        self.workers = [worker for worker in self.workers if worker.running]
+        for worker in self.workers[count:]:
+            self.kill(worker)
+        while len(self.workers) < count:
+            self.start_worker()
+
+    def kill(self, worker: Program) -> None:
+        worker.kill()
+        self.workers.remove(worker)
+
+    def kill_workers(self) -> None:
+        for worker in list(self.workers):
+            self.kill(worker)
+
+    # Accounts, runs, the gateway.
+
+    def add_account(
+        self,
+        *,
+        idempotent: bool = True,
+        group_concurrency: int = 3,
+        limits: Mapping[str, float] = FAST,
+        **behaviour: object,
+    ) -> Sender:
+        """An account here and at the gateway, which treats it as `behaviour` says."""
+        name = self._new_name("account")
+        self.gateway.behave(name, idempotent=idempotent, **behaviour)
+        number = self.operator.add_account(
+            name,
+            url=self.gateway.url,
+            idempotent=idempotent,
+            group_concurrency=group_concurrency,
+            limits=limits,
+        )
+        return Sender(id=number, name=name, seen=Evidence(self.gateway.log, name))
+
+    def redis(self) -> Redis:
+        return Redis.from_url(self.servers.redis.url)
+
+    def settled(self, run: int, seconds: float = LIVENESS) -> RunView:
+        """The run once it has settled by itself."""
+        self.until(lambda: self.operator.run(run).settled, f"run {run} settles", seconds)
+        return self.operator.run(run)
+
+    def delivered(self, sender: Sender, count: int) -> None:
+        """Wait until so many messages of an account have arrived."""
+        self.until(lambda: len(sender.seen.delivered()) >= count, f"{count} messages arrive")
+
+    def until(self, happened: Callable[[], object], what: str, seconds: float = LIVENESS) -> None:
+        """Wait for something; the servers may be away meanwhile."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            try:
+                if happened():
+                    return
+            except DriverError:
+                pass  # the database is being restarted
+            time.sleep(0.05)
+        raise AssertionError(f"Within {seconds:g} s it did not come true that {what}.")
+
+    def said(self) -> str:
+        """The ends of all logs, for a test that failed."""
+        return "\n".join(program.said() for program in self._programs)
+
+    def _new_name(self, kind: str) -> str:
+        self._named += 1
+        return f"{kind}-{self._named}"

@@ -1,0 +1,54 @@
+"""A PostgreSQL and a Redis of these tests' own, to be killed and started again."""
+
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+from config.embedded.postgres import Postgres
+from config.embedded.process import until
+from config.embedded.redis_server import Redis
+from config.embedded.server import Server
+
+GONE_WITHIN = 30.0  # seconds
+
+
+class Servers:
+    """Both servers in a folder of their own, over sockets that stay the same through every restart."""
+
+    def __init__(self) -> None:
+        # In the short temporary folder, since the path of a socket may have 107 bytes at most; not private,
+        # since PostgreSQL runs as another user where the tests run as root.
+        self.home = Path(tempfile.mkdtemp(prefix="paceline-chaos-"))
+        self.home.chmod(0o711)
+        self.postgres = Postgres(self.home)
+        self.redis = Redis(self.home)
+
+    def start(self) -> None:
+        self.redis.start()
+        self.postgres.start()
+
+    def remove(self) -> None:
+        """Stop both and delete their data."""
+        for server in (self.redis, self.postgres):
+            server.stop()
+        shutil.rmtree(self.home)
+
+    def kill_redis(self) -> None:
+        _end(self.redis, signal.SIGKILL)
+
+    def lose_redis_data(self) -> None:
+        """As if the disk under a Redis that is down were empty."""
+        shutil.rmtree(self.redis.data)
+
+    def crash_postgres(self) -> None:
+        """PostgreSQL's immediate shutdown: every session is cut, nothing is written, recovery at the start."""
+        _end(self.postgres, signal.SIGQUIT)
+
+
+def _end(server: Server, how: signal.Signals) -> None:
+    pid = server.pid()
+    assert pid is not None, f"{server.name} is not running."
+    os.kill(pid, how)
+    assert until(lambda: server.pid() is None, seconds=GONE_WITHIN), f"{server.name} does not end."

@@ -1,0 +1,65 @@
+"""A worker killed at any moment: nothing is lost, nothing is doubled, the run ends by itself (SPEC R7, R8)."""
+
+import random
+import time
+
+import pytest
+
+from tests.chaos.evidence import part_keys
+from tests.chaos.lab import Lab, Sender
+
+LATENCY = {"latency_ms": 80, "jitter_ms": 120}
+SLOW = {"per_minute": 240}
+PER_KILL = 12  # targets of each account for every kill, so that there is work left at the last one
+
+
+def kill_at_random(lab: Lab, senders: list[Sender], *, kills: int, seed: int) -> None:
+    """Kill the worker in the middle of sending, each time after another number of messages."""
+    dice = random.Random(seed)
+    for _ in range(kills):
+        lab.want_workers(1)
+        before = sum(len(sender.seen.received()) for sender in senders)
+        enough = before + dice.randint(1, 12)
+        lab.until(
+            lambda enough=enough: sum(len(sender.seen.received()) for sender in senders) >= enough,
+            "messages leave again",
+        )
+        time.sleep(dice.random() * 0.5)
+        lab.kill_workers()
+    lab.want_workers(1)
+
+
+def kill_and_settle(lab: Lab, *, kills: int, seed: int) -> None:
+    safe = [lab.add_account(limits=SLOW, **LATENCY) for _ in range(2)]
+    doubtful = [lab.add_account(limits=SLOW, idempotent=False, **LATENCY) for _ in range(2)]
+    senders = safe + doubtful
+    runs = {sender.id: lab.operator.fire(sender.id, targets=kills * PER_KILL) for sender in senders}
+
+    kill_at_random(lab, senders, kills=kills, seed=seed)
+
+    for sender in safe:
+        run = lab.settled(runs[sender.id])
+        assert (run.status, run.sent) == ("success", run.total)
+        keys = part_keys(lab.operator.targets(runs[sender.id]))
+        assert sender.seen.arrivals() == dict.fromkeys(keys, 1)
+    for sender in doubtful:
+        run = lab.settled(runs[sender.id])
+        arrived = sender.seen.arrivals()
+        assert max(arrived.values()) == 1
+        assert run.sent + run.unconfirmed == run.total
+        targets = lab.operator.targets(runs[sender.id])
+        assert all(f"{target.key}-0" in arrived for target in targets if target.status == "sent")
+
+
+def test_a_worker_killed_again_and_again_loses_nothing_and_sends_nothing_twice(lab: Lab) -> None:
+    kill_and_settle(lab, kills=6, seed=1)
+
+
+@pytest.mark.soak
+def test_twenty_kills_lose_nothing_and_double_nothing(lab: Lab) -> None:
+    kill_and_settle(lab, kills=20, seed=2)
+
+
+@pytest.mark.soak
+def test_a_hundred_kills_lose_nothing_and_double_nothing(lab: Lab) -> None:
+    kill_and_settle(lab, kills=100, seed=3)

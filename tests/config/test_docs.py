@@ -1,0 +1,93 @@
+"""docs/configuration.md and the settings say the same, and every index is explained."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+
+from config.settings import env
+from tests.config.programs import PROJECT
+from tests.config.settings_source import Read, numbers, reads
+
+DOCUMENT = PROJECT / "docs" / "configuration.md"
+INDEXES = PROJECT / "docs" / "decisions" / "0003-indexes.md"
+ELSEWHERE = "## Read outside the settings"
+OURS = ("accounts", "reminders", "delivery", "activity")
+
+
+@cache
+def rows(*, elsewhere: bool = False) -> Mapping[str, list[str]]:
+    """The rows of the tables by the name in their first cell."""
+    settings, outside = DOCUMENT.read_text().split(ELSEWHERE)
+    lines = re.findall(r"^\| `(\w+)` \|(.*)\|$", outside if elsewhere else settings, re.MULTILINE)
+    return {name: [cell.strip() for cell in cells.split("|")] for name, cells in lines}
+
+
+def as_written(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def test_every_name_that_is_read_is_documented_and_no_other() -> None:
+    assert set(rows()) == set(reads())
+
+
+def test_the_source_tells_all_names_that_are_read() -> None:
+    assert env.names <= set(reads())
+
+
+def test_no_name_is_documented_twice() -> None:
+    names = re.findall(r"^\| `(\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("read", [pytest.param(read, id=read.name) for read in numbers()])
+def test_the_default_and_the_range_are_as_documented(read: Read) -> None:
+    default, span, *_ = rows()[read.name]
+    assert default == as_written(read.default)
+    assert span == f"{as_written(read.low)} to {as_written(read.high)}"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, read in reads().items() if read.default and read.low is None]
+)
+def test_the_default_word_is_as_documented(name: str) -> None:
+    assert rows()[name][0] == f"`{reads()[name].default}`"
+
+
+@pytest.mark.parametrize("name", sorted(rows(elsewhere=True)))
+def test_a_name_read_elsewhere_is_read_somewhere(name: str) -> None:
+    sources = [
+        *(PROJECT / "config").rglob("*.py"),
+        *(PROJECT / "sandbox").glob("*.py"),
+        *(PROJECT / "delivery").rglob("*.py"),
+        PROJECT / "Procfile",
+        PROJECT / "Makefile",
+    ]
+    assert any(re.search(rf"\b{name}\b", source.read_text()) for source in sources)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        index.name
+        for app in OURS
+        for model in apps.get_app_config(app).get_models()
+        for index in model._meta.indexes
+    ],
+)
+def test_it_is_written_down_which_query_an_index_serves(index: str) -> None:
+    assert f"`{index}`" in INDEXES.read_text()
+
+
+PAGES = [*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=str(page.relative_to(PROJECT))) for page in sorted(PAGES)]
+)
+def test_links_between_the_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []

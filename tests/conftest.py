@@ -1,0 +1,74 @@
+"""The people of every permission test, and a Redis database of this process's own."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.test import override_settings
+from redis import Redis
+
+from accounts.models import User
+from config.environment import broker_url
+from config.redis import client
+from tests.factories import OperatorFactory, StaffFactory, TeamMateFactory
+from tests.redis_database import free_database, with_database
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    """The operator to whom things belong."""
+    return OperatorFactory.create(username="owner")
+
+
+@pytest.fixture
+def mate(owner: User) -> User:
+    """Works on what is the owner's."""
+    return TeamMateFactory.create(owner=owner, mate__username="mate", operate=True).mate
+
+
+@pytest.fixture
+def reader(owner: User) -> User:
+    """Sees what is the owner's, and touches none of it."""
+    return TeamMateFactory.create(owner=owner, mate__username="reader").mate
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    """An operator who has nothing to do with the owner."""
+    return OperatorFactory.create(username="stranger")
+
+
+@pytest.fixture
+def staff(db: None) -> User:
+    """Sees and touches everything, without being a superuser."""
+    return StaffFactory.create(username="staff")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def redis_url() -> Iterator[str]:
+    """Points the settings at a Redis database that only this process uses, for all tests."""
+    with free_database(django_settings.VAR / "tests") as number:
+        url = with_database(django_settings.REDIS_URL, number)
+        layers: dict[str, Any] = deepcopy(django_settings.CHANNEL_LAYERS)
+        layers["default"]["CONFIG"]["hosts"] = [url]
+        with override_settings(REDIS_URL=url, CELERY_BROKER_URL=broker_url(url), CHANNEL_LAYERS=layers):
+            client.cache_clear()
+            yield url
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Media of tests do not go among real ones; static files need not be collected, but need a folder."""
+    media, static = tmp_path_factory.mktemp("media"), tmp_path_factory.mktemp("static")
+    with override_settings(MEDIA_ROOT=media, STATIC_ROOT=static):
+        yield
+
+
+@pytest.fixture
+def redis(redis_url: str) -> Iterator[Redis]:
+    """The connection of the code under test, to a database that is empty before and after."""
+    client().flushdb()
+    yield client()
+    client().flushdb()

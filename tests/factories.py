@@ -1,0 +1,472 @@
+"""Minimal valid objects for tests, with a trait for each state that a test may want.
+
+Everything that hangs together gets one owner: `RunTargetFactory.create()` makes a run, its reminder, a
+recipient and an account of the same person. `create` is what the type checker understands.
+"""
+# mypy: untyped-calls-exclude=factory
+
+import hashlib
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from django.core.files.base import ContentFile
+from django.db.models import Model
+from django.utils import timezone
+from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence, SubFactory, Trait
+from factory.django import DjangoModelFactory, Password
+from factory.helpers import post_generation
+
+from accounts.models import Account, ConsentChange, Limit, Recipient, Tag, TeamMate, User
+from accounts.models.account import Action, Channel
+from activity.models import Attempt, Inbound, Notification, PushSubscription
+from delivery.models import MediaHandle, Run, RunAccount, RunTarget
+from delivery.states import PauseReason, RunStatus, TargetStatus
+from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
+
+M = TypeVar("M", bound=Model)
+
+COUNTERS = ("pending", "sending", "sent", "failed", "skipped", "unconfirmed")
+
+
+class Factory(DjangoModelFactory[M]):
+    class Meta:
+        abstract = True
+        skip_postgeneration_save = True
+
+
+def now() -> LazyFunction:
+    return LazyFunction(timezone.now)
+
+
+def from_now(**span: float) -> LazyFunction:
+    return LazyFunction(lambda: timezone.now() + timedelta(**span))
+
+
+class UserFactory(Factory[User]):
+    """A person who sees only what is theirs: an operator. Log in with `client.force_login`."""
+
+    class Meta:
+        model = User
+
+    class Params:
+        inactive = Trait(is_active=False)
+        staff = Trait(is_staff=True)
+        superuser = Trait(is_staff=True, is_superuser=True)
+        # Hashing is slow on purpose, so only those who type a password pay for it.
+        with_password = Trait(password=Password("a long way to the pace line"))
+
+    username = Sequence(lambda n: f"person-{n}")
+    email = LazyAttribute(lambda person: f"{person.username}@example.com")
+    password = "!"
+
+
+class OperatorFactory(UserFactory):
+    username = Sequence(lambda n: f"operator-{n}")
+
+
+class StaffFactory(UserFactory):
+    username = Sequence(lambda n: f"staff-{n}")
+    is_staff = True
+
+
+class TeamMateFactory(Factory[TeamMate]):
+    class Meta:
+        model = TeamMate
+
+    class Params:
+        operate = Trait(access=TeamMate.Access.OPERATE)
+
+    owner = SubFactory(OperatorFactory)
+    mate = SubFactory(OperatorFactory)
+    access = TeamMate.Access.READ
+
+
+class AccountFactory(Factory[Account]):
+    """An active account of the sandbox, the transport that every installation has."""
+
+    class Meta:
+        model = Account
+
+    class Params:
+        unpaired = Trait(status=Account.Status.UNPAIRED)
+        pairing = Trait(status=Account.Status.PAIRING)
+        paused = Trait(status=Account.Status.PAUSED)
+        offline = Trait(status=Account.Status.OFFLINE, status_reason="No answer.")
+        flagged = Trait(status=Account.Status.FLAGGED, status_reason="Logged out by the service.")
+        archived = Trait(archived_at=now())
+        by_email = Trait(channel=Channel.EMAIL, profile="email_business")
+        warming_up = Trait(warmup_start=20, warmup_step=30, warmup_ceiling=1000)
+        waking = Trait(wake_at=from_now(minutes=5), waiting_for="per_day")
+
+    owner = SubFactory(OperatorFactory)
+    name = Sequence(lambda n: f"Account {n}")
+    channel = Channel.WHATSAPP
+    transport = "sandbox"
+    own_address = Sequence(lambda n: f"+6019{n:07}")
+    credentials = LazyFunction(dict)
+    status = Account.Status.ACTIVE
+
+
+class LimitFactory(Factory[Limit]):
+    class Meta:
+        model = Limit
+
+    class Params:
+        batches = Trait(batch_size=75, batch_pause=30)
+
+    account = SubFactory(AccountFactory)
+    action = Action.MESSAGE
+    per_minute = 40
+
+
+class TagFactory(Factory[Tag]):
+    class Meta:
+        model = Tag
+
+    owner = SubFactory(OperatorFactory)
+    name = Sequence(lambda n: f"Tag {n}")
+
+
+class RecipientFactory(Factory[Recipient]):
+    """A person by phone who may be written to."""
+
+    class Meta:
+        model = Recipient
+
+    class Params:
+        group = Trait(kind=Recipient.Kind.GROUP, address=Sequence(lambda n: f"120363{n:012}"))
+        mailbox = Trait(
+            kind=Recipient.Kind.MAILBOX,
+            channel=Channel.EMAIL,
+            address=Sequence(lambda n: f"reader-{n}@example.com"),
+        )
+        opted_out = Trait(opted_out_at=now())
+        blocked = Trait(blocked_at=now())
+        converted = Trait(converted_at=now())
+        cooling_down = Trait(attempts=3, not_interested_at=now(), cooldown_until=from_now(hours=48))
+        archived = Trait(archived_at=now())
+
+    owner = SubFactory(OperatorFactory)
+    channel = Channel.WHATSAPP
+    kind = Recipient.Kind.PERSON
+    address = Sequence(lambda n: f"+6012{n:07}")
+    name = Sequence(lambda n: f"Recipient {n}")
+
+    @post_generation
+    def tags(self: Recipient, create: bool, given: Iterable[Tag] | None) -> None:
+        if create and given:
+            self.tags.set(given)
+
+
+class ConsentChangeFactory(Factory[ConsentChange]):
+    class Meta:
+        model = ConsentChange
+
+    class Params:
+        opted_in = Trait(move=ConsentChange.Move.IN, how="Asked by mail.")
+
+    recipient = SubFactory(RecipientFactory)
+    move = ConsentChange.Move.OUT
+    at = now()
+    how = "Wrote STOP."
+
+
+class MediaFactory(Factory[Media]):
+    """A file by its hash. The file itself is written only where a test asks for it with `stored`."""
+
+    class Meta:
+        model = Media
+
+    class Params:
+        content = Sequence(lambda n: f"picture {n}".encode())
+        stored = Trait(file=LazyAttribute(lambda media: ContentFile(media.content, "any")))
+
+    owner = SubFactory(OperatorFactory)
+    sha256 = LazyAttribute(lambda media: hashlib.sha256(media.content).hexdigest())
+    filename = Sequence(lambda n: f"picture-{n}.png")
+    content_type = "image/png"
+    size = LazyAttribute(lambda media: len(media.content))
+    file = LazyAttribute(lambda media: f"{media.sha256[:2]}/{media.sha256}")
+
+
+class ReminderFactory(Factory[Reminder]):
+    """A draft with one text and one account.
+
+    `parts=2` makes two texts. `accounts` and `recipients` take a number to make, or the rows themselves.
+    """
+
+    class Meta:
+        model = Reminder
+
+    class Params:
+        scheduled = Trait(
+            status=Reminder.Status.SCHEDULED, fire_at=from_now(hours=1), next_fire_at=from_now(hours=1)
+        )
+        due = Trait(
+            status=Reminder.Status.SCHEDULED, fire_at=from_now(seconds=-1), next_fire_at=from_now(seconds=-1)
+        )
+        repeating = Trait(schedule=Reminder.Schedule.CRON, cron="0 9 * * 1-5")
+        by_hand = Trait(schedule=Reminder.Schedule.BY_HAND)
+        off = Trait(status=Reminder.Status.OFF)
+        done = Trait(status=Reminder.Status.DONE)
+        archived = Trait(archived_at=now())
+        business_hours = Trait(window_start_hour=9, window_end_hour=18, send_days=0b0011111)
+        around_the_clock = Trait(window_start_hour=0, window_end_hour=24)
+        dripping = Trait(drip=True)
+
+    owner = SubFactory(OperatorFactory)
+    name = Sequence(lambda n: f"Reminder {n}")
+
+    @post_generation
+    def parts(self: Reminder, create: bool, given: int | None) -> None:
+        if create:
+            for position in range(1 if given is None else given):
+                PartFactory.create(reminder=self, position=position)
+
+    @post_generation
+    def accounts(self: Reminder, create: bool, given: int | Iterable[Account] | None) -> None:
+        if not create:
+            return
+        if given is None or isinstance(given, int):
+            given = AccountFactory.create_batch(
+                1 if given is None else given, owner=self.owner, channel=self.channel
+            )
+        for position, account in enumerate(given):
+            ReminderAccountFactory.create(reminder=self, account=account, position=position)
+
+    @post_generation
+    def recipients(self: Reminder, create: bool, given: int | Iterable[Recipient] | None) -> None:
+        if not create or not given:
+            return
+        if isinstance(given, int):
+            given = RecipientFactory.create_batch(given, owner=self.owner, channel=self.channel)
+        self.recipients.set(given)
+
+    @post_generation
+    def tags(self: Reminder, create: bool, given: Iterable[Tag] | None) -> None:
+        if create and given:
+            self.tags.set(given)
+
+
+class ReminderAccountFactory(Factory[ReminderAccount]):
+    class Meta:
+        model = ReminderAccount
+
+    reminder = SubFactory(ReminderFactory, accounts=0)
+    account = SubFactory(AccountFactory, owner=SelfAttribute("..reminder.owner"))
+
+
+class PartFactory(Factory[Part]):
+    class Meta:
+        model = Part
+
+    class Params:
+        second = Trait(role=Part.Role.SECOND)
+        with_media = Trait(
+            kind=Part.Kind.MEDIA,
+            text="",
+            media=SubFactory(MediaFactory, owner=SelfAttribute("..reminder.owner")),
+        )
+
+    reminder = SubFactory(ReminderFactory, parts=0)
+    position = 0
+    text = "Hello {{ name }}"
+
+
+class RunFactory(Factory[Run]):
+    """A running run without targets. Counters given are added up: `RunFactory.create(sent=3, pending=7)`.
+
+    `targets=5` makes five pending targets, dealt to one account, and counts them.
+    """
+
+    class Meta:
+        model = Run
+
+    class Params:
+        queued = Trait(status=RunStatus.QUEUED, started_at=None, opens_at=from_now(hours=1))
+        paused = Trait(status=RunStatus.PAUSED, pause_reason=PauseReason.WINDOW_CLOSED)
+        success = Trait(status=RunStatus.SUCCESS, finished_at=now())
+        partial = Trait(status=RunStatus.PARTIAL, sent=1, failed=1, finished_at=now())
+        lost = Trait(status=RunStatus.FAILED, failed=1, finished_at=now())
+        canceled = Trait(status=RunStatus.CANCELED, canceled_at=now(), finished_at=now())
+        missed = Trait(status=RunStatus.SKIPPED, started_at=None, finished_at=now())
+        archived = Trait(archived_at=now())
+
+    reminder = SubFactory(ReminderFactory)
+    owner = SelfAttribute("reminder.owner")
+    fired_at = now()
+    started_at = now()
+    status = RunStatus.RUNNING
+
+    name = SelfAttribute("reminder.name")
+    action = SelfAttribute("reminder.action")
+    subject = SelfAttribute("reminder.subject")
+    parts = LazyFunction(lambda: [{"kind": "text", "text": "Hello {{ name }}"}])
+    zone = SelfAttribute("reminder.zone")
+    window_start_hour = SelfAttribute("reminder.window_start_hour")
+    window_end_hour = SelfAttribute("reminder.window_end_hour")
+    send_days = SelfAttribute("reminder.send_days")
+    priority = SelfAttribute("reminder.priority")
+
+    pending = 0
+    sending = 0
+    sent = 0
+    failed = 0
+    skipped = 0
+    unconfirmed = 0
+    total = LazyAttribute(lambda run: sum(getattr(run, name) for name in COUNTERS))
+
+    @post_generation
+    def targets(self: Run, create: bool, given: int | None) -> None:
+        if not create or not given:
+            return
+        share = RunAccountFactory.create(run=self)
+        RunTargetFactory.create_batch(given, run=self, account=share.account)
+        self.pending += given
+        self.total += given
+        self.save(update_fields=["pending", "total"])
+
+
+class RunAccountFactory(Factory[RunAccount]):
+    class Meta:
+        model = RunAccount
+
+    run = SubFactory(RunFactory)
+    account = SubFactory(AccountFactory, owner=SelfAttribute("..run.owner"))
+
+
+class RunTargetFactory(Factory[RunTarget]):
+    """A pending target. It leaves the run's counters alone: `RunFactory.create(targets=...)` keeps them."""
+
+    class Meta:
+        model = RunTarget
+
+    class Params:
+        claimed = Trait(status=TargetStatus.SENDING, attempts=1, fence=1, claimed_at=now())
+        begun = Trait(claimed=True, begun_at=now())
+        sent = Trait(
+            status=TargetStatus.SENT,
+            attempts=1,
+            parts_done=1,
+            settled_at=now(),
+            provider_id=Sequence(lambda n: f"provider-{n}"),
+        )
+        failed = Trait(status=TargetStatus.FAILED, attempts=1, settled_at=now(), error="No such number.")
+        skipped = Trait(status=TargetStatus.SKIPPED, settled_at=now(), error="Opted out.")
+        unconfirmed = Trait(
+            status=TargetStatus.UNCONFIRMED, attempts=1, settled_at=now(), error="No answer in time."
+        )
+
+    run = SubFactory(RunFactory)
+    recipient = SubFactory(RecipientFactory, owner=SelfAttribute("..run.owner"))
+    account = SubFactory(AccountFactory, owner=SelfAttribute("..run.owner"))
+    not_before = now()
+
+
+class MediaHandleFactory(Factory[MediaHandle]):
+    class Meta:
+        model = MediaHandle
+
+    run = SubFactory(RunFactory)
+    account = SubFactory(AccountFactory, owner=SelfAttribute("..run.owner"))
+    sha256 = Sequence(lambda n: hashlib.sha256(str(n).encode()).hexdigest())
+    handle = Sequence(lambda n: f"handle-{n}")
+
+
+class AttemptFactory(Factory[Attempt]):
+    """A message that was sent. `test_send=True` is one outside any run."""
+
+    class Meta:
+        model = Attempt
+
+    class Params:
+        rejected = Trait(outcome=Attempt.Outcome.REJECTED, provider_id="", error="No such number.")
+        rate_limited = Trait(outcome=Attempt.Outcome.RATE_LIMITED, provider_id="", error="Slow down.")
+        unknown = Trait(outcome=Attempt.Outcome.UNKNOWN, provider_id="", error="No answer in time.")
+        test_send = Trait(target=None, run=None, account=SubFactory(AccountFactory))
+
+    target = SubFactory(RunTargetFactory, sent=True)
+    run = SelfAttribute("target.run")
+    account = SelfAttribute("target.account")
+    owner = SelfAttribute("account.owner")
+    at = now()
+    action = Action.MESSAGE
+    outcome = Attempt.Outcome.SENT
+    provider_id = Sequence(lambda n: f"provider-{n}")
+    took_ms = 120
+
+
+class InboundFactory(Factory[Inbound]):
+    """A reply to an account."""
+
+    class Meta:
+        model = Inbound
+
+    class Params:
+        receipt = Trait(kind=Inbound.Kind.RECEIPT, text="")
+        session = Trait(kind=Inbound.Kind.SESSION, text="", recipient=None)
+        handled = Trait(handled_at=now())
+
+    account = SubFactory(AccountFactory)
+    recipient = SubFactory(RecipientFactory, owner=SelfAttribute("..account.owner"))
+    event_id = Sequence(lambda n: f"event-{n}")
+    kind = Inbound.Kind.MESSAGE
+    text = "Thank you!"
+    at = now()
+
+
+class NotificationFactory(Factory[Notification]):
+    class Meta:
+        model = Notification
+
+    class Params:
+        read = Trait(read_at=now())
+
+    owner = SubFactory(OperatorFactory)
+    kind = Notification.Kind.PAUSED
+    key = Sequence(lambda n: f"run-{n}-paused")
+    title = "Reminder paused"
+    body = "3 of 10 groups delivered. Tap to resume or cancel."
+
+
+class PushSubscriptionFactory(Factory[PushSubscription]):
+    class Meta:
+        model = PushSubscription
+
+    user = SubFactory(OperatorFactory)
+    endpoint = Sequence(lambda n: f"https://push.example.com/{n}")
+    p256dh = "a-public-key-of-the-browser"
+    auth = "a-secret-of-the-browser"
+
+
+class FollowUpStepFactory(Factory[FollowUpStep]):
+    class Meta:
+        model = FollowUpStep
+
+    reminder = SubFactory(ReminderFactory)
+    position = Sequence(lambda n: n % 1000)
+    after_hours = 24
+    text = "Did you see this, {{ name }}?"
+
+
+class FollowUpFactory(Factory[FollowUp]):
+    """A queued follow-up to the recipient of a message that was sent."""
+
+    class Meta:
+        model = FollowUp
+
+    class Params:
+        sent = Trait(status=FollowUp.Status.SENT, ended_at=now())
+        removed = Trait(status=FollowUp.Status.REMOVED, removed_reason="opted out", ended_at=now())
+
+    target = SubFactory(RunTargetFactory, sent=True)
+    step = SubFactory(FollowUpStepFactory, reminder=SelfAttribute("..target.run.reminder"))
+    recipient = SelfAttribute("target.recipient")
+    due_at = from_now(hours=24)
+
+
+# For tests that go over all models.
+FACTORY_OF: dict[type[Model], type[Factory[Any]]] = {
+    made._meta.model: made for made in Factory.__subclasses__()
+}
