@@ -16,7 +16,7 @@ from activity.templatetags.paceline import moment, pill
 
 Column = Callable[[Any, Any], str]
 
-COUNTED = 10_000
+COUNTED = 5_000
 
 
 class AtLeast(int):
@@ -36,7 +36,7 @@ def counted(rows: QuerySet[Any]) -> int:
 
 
 class CappedPaginator(Paginator[Any]):
-    """Counts to ten thousand and no further: in a table of millions a full count is a full read.
+    """Counts to five thousand and no further: in a table of millions a full count is a full read.
 
     The pages end there too. Whoever looks for something further back filters or searches.
     """
@@ -47,7 +47,7 @@ class CappedPaginator(Paginator[Any]):
 
     def _get_page(self, rows: Any, number: int, paginator: Any) -> Page[Any]:
         """Find the ids first: rows that are only skipped are not worth their joins."""
-        if isinstance(rows, QuerySet):
+        if isinstance(self.object_list, QuerySet):
             rows = self.object_list.filter(pk__in=list(rows.values_list("pk", flat=True)))
         return Page(rows, number, paginator)
 

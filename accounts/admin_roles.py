@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
-from django.db.models import ForeignKey, Model, QuerySet
+from django.db.models import FloatField, ForeignKey, Model, QuerySet, TextField
 from django.db.models.fields.related import RelatedField
-from django.forms import ModelChoiceField
+from django.forms import ModelChoiceField, NumberInput, Textarea
 from django.http import HttpRequest
 
 from accounts.admin_generics import ModelAdmin, TabularInline
@@ -111,6 +111,10 @@ class RoleInline(_Choices, TabularInline[M, Parent]):
 
     extra = 0
     form = InlineForm
+    formfield_overrides = {
+        FloatField: {"widget": NumberInput(attrs={"class": "vIntegerField"})},
+        TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 28})},
+    }
     list_select_related: ClassVar[tuple[str, ...]] = ()
     unread: ClassVar[tuple[str, ...]] = ()
 

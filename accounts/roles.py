@@ -20,7 +20,7 @@ M = TypeVar("M", bound=Model)
 OWNER_PATHS = {
     "accounts.Limit": "account__owner",
     "accounts.ConsentChange": "recipient__owner",
-    "accounts.TeamMate": "owner",
+    "accounts.User": "pk",
     "activity.Inbound": "account__owner",
     "activity.PushSubscription": "user",
     "delivery.MediaHandle": "run__owner",
@@ -31,6 +31,9 @@ OWNER_PATHS = {
     "reminders.Part": "reminder__owner",
     "reminders.ReminderAccount": "reminder__owner",
 }
+
+# What belongs to a person alone: a team mate must not raise their own access, nor hear another's browser.
+NEVER_SHARED = frozenset({"accounts.TeamMate", "accounts.User", "activity.PushSubscription"})
 
 
 def visible(rows: QuerySet[M], user: "User | AnonymousUser") -> QuerySet[M]:
@@ -65,5 +68,7 @@ def _limited(
     if user.is_staff:
         return rows
     path = owner_path(rows.model)
+    if rows.model._meta.label in NEVER_SHARED:
+        return rows.filter(**{path: user.pk})
     shared = TeamMate.objects.filter(mate=user, access__in=access).values("owner")
     return rows.filter(Q(**{path: user}) | Q(**{f"{path}__in": shared}))

@@ -22,7 +22,7 @@ class OutcomeFilter(WithinRunFilter):
 class AttemptAdmin(RunRowsAdmin[Attempt]):
     """The ledger. Limits are counted from it, so that it is added to and never changed."""
 
-    list_display = ("id", "began", "account", "run", "action", "part", "attempt", "state", "took", "error")
+    list_display = ("id", "state", "began", "account", "run", "action", "part", "attempt", "took", "error")
     list_filter = (OutcomeFilter,)
     list_select_related = ("owner", "account", "run", "target__recipient")
     unread = ("account__credentials", "run__parts")

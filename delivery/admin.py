@@ -13,6 +13,7 @@ from accounts.admin_roles import ViewAdmin
 from activity.models import Attempt
 from delivery.admin_rows import RunRowsAdmin, WithinRunFilter
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget, choices
+from delivery.send_days import day_names
 from delivery.states import SETTLED_RUN, TargetStatus
 
 
@@ -62,7 +63,7 @@ class RunAdmin(Archiving, ViewAdmin[Run]):
                 "fields": (
                     ("action", "subject"),
                     "content",
-                    ("zone", "window_start_hour", "window_end_hour", "send_days"),
+                    ("zone", "window_start_hour", "window_end_hour", "days"),
                     ("resumes_by_itself", "priority"),
                 ),
                 "description": "The reminder as it was when fired: editing it does not reach this run.",
@@ -90,6 +91,10 @@ class RunAdmin(Archiving, ViewAdmin[Run]):
     def content(self, run: Run) -> SafeString:
         return format_html("<pre>{}</pre>", json.dumps(run.parts, indent=2, ensure_ascii=False))
 
+    @admin.display(description="Send days")
+    def days(self, run: Run) -> str:
+        return day_names(run.send_days)
+
     def archivable(self, rows: QuerySet[Run]) -> QuerySet[Run]:
         return rows.filter(status__in=SETTLED_RUN)
 
@@ -114,7 +119,7 @@ class StatusFilter(WithinRunFilter):
 class RunTargetAdmin(RunRowsAdmin[RunTarget]):
     """Marking an unconfirmed target and retrying a failed one belong among the `actions`."""
 
-    list_display = ("id", "recipient", "run", "account", "state", "attempts", "planned", "settled", "error")
+    list_display = ("id", "state", "recipient", "account", "run", "attempts", "error", "planned", "settled")
     list_filter = (StatusFilter,)
     list_select_related = ("run", "recipient", "account")
     unread = ("account__credentials", "run__parts")

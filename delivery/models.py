@@ -119,7 +119,7 @@ class Run(models.Model):
                 name="run_paused_for_a_reason",
             ),
             models.CheckConstraint(
-                condition=~Q(status__in=[s.value for s in SETTLED_RUN]) | Q(pending=0, sending=0),
+                condition=~Q(status__in=sorted(s.value for s in SETTLED_RUN)) | Q(pending=0, sending=0),
                 name="run_settled_leaves_nothing",
             ),
             models.CheckConstraint(

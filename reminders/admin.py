@@ -13,8 +13,9 @@ from accounts.admin_lists import counted, list_link, moment_column, pill_column
 from accounts.admin_roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
 from accounts.models import Recipient
 from delivery.models import Run
+from delivery.send_days import day_names
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
-from reminders.send_days import SendDaysField, day_names
+from reminders.send_days import SendDaysField
 
 
 class PartInline(RoleInline[Part, Reminder]):

@@ -1,21 +1,10 @@
-"""The days on which a reminder sends: seven bits in the database, seven boxes in a form."""
+"""The days on which a reminder sends, as seven boxes of a form."""
 
 from typing import Any
 
 from django import forms
 
-DAYS = [
-    (1 << number, name)
-    for number, name in enumerate(
-        ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    )
-]
-
-
-def day_names(bits: int) -> str:
-    """The days in words: Mon, Tue, Fri."""
-    chosen = [name[:3] for bit, name in DAYS if bits & bit]
-    return "Every day" if len(chosen) == len(DAYS) else ", ".join(chosen)
+from delivery.send_days import DAYS
 
 
 class SendDaysField(forms.MultipleChoiceField):

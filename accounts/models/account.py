@@ -116,7 +116,15 @@ class Account(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(warmup_start__isnull=True, warmup_step__isnull=True, warmup_ceiling__isnull=True)
-                | Q(warmup_start__gte=1, warmup_step__gte=1, warmup_ceiling__gte=F("warmup_start")),
+                | Q(
+                    warmup_start__gte=1,
+                    warmup_step__gte=1,
+                    warmup_ceiling__gte=F("warmup_start"),
+                    # A comparison with NULL is not false, and a check only fails when it is.
+                    warmup_start__isnull=False,
+                    warmup_step__isnull=False,
+                    warmup_ceiling__isnull=False,
+                ),
                 name="account_warmup_whole",
             ),
         ]
@@ -158,12 +166,24 @@ class Limit(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(gap_min__isnull=True, gap_max__isnull=True)
-                | Q(gap_min__gte=0, gap_max__gte=F("gap_min"), gap_max__lte=86_400),
+                | Q(
+                    gap_min__gte=0,
+                    gap_max__gte=F("gap_min"),
+                    gap_max__lte=86_400,
+                    gap_min__isnull=False,
+                    gap_max__isnull=False,
+                ),
                 name="limit_gap_ordered",
             ),
             models.CheckConstraint(
                 condition=Q(batch_size__isnull=True, batch_pause__isnull=True)
-                | Q(batch_size__gte=1, batch_pause__gt=0, batch_pause__lte=86_400),
+                | Q(
+                    batch_size__gte=1,
+                    batch_pause__gt=0,
+                    batch_pause__lte=86_400,
+                    batch_size__isnull=False,
+                    batch_pause__isnull=False,
+                ),
                 name="limit_batch_whole",
             ),
         ]

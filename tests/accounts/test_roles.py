@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 
 from accounts.models import Account, ConsentChange, Limit, Recipient, Tag, TeamMate, User
-from accounts.roles import may_touch, owner_path, require_touch, touchable, visible
+from accounts.roles import NEVER_SHARED, may_touch, owner_path, require_touch, touchable, visible
 from activity.models import Attempt, Inbound, Notification, PushSubscription
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
@@ -65,7 +65,14 @@ def owned_models() -> list[type[Model]]:
     return [model for model in models if model not in OWNERLESS]
 
 
+def is_shared(model: type[Model]) -> bool:
+    return model._meta.label not in NEVER_SHARED
+
+
 every_model = pytest.mark.parametrize("model", ROW_OF, ids=lambda model: model._meta.label)
+every_shared_model = pytest.mark.parametrize(
+    "model", [*filter(is_shared, ROW_OF)], ids=lambda model: model._meta.label
+)
 
 
 @pytest.mark.parametrize("model", owned_models(), ids=lambda model: model._meta.label)
@@ -87,7 +94,7 @@ def test_owner_team_and_staff_see_a_row_and_nobody_else_does(
     seen_by = {
         name for name, person in people.items() if row in visible(model._default_manager.all(), person)
     }
-    assert seen_by == {"owner", "mate", "reader", "staff"}
+    assert seen_by == ({"owner", "mate", "reader", "staff"} if is_shared(model) else {"owner", "staff"})
 
 
 @every_model
@@ -98,11 +105,11 @@ def test_owner_operating_mate_and_staff_touch_a_row_and_nobody_else_does(
     touched_by = {
         name for name, person in people.items() if row in touchable(model._default_manager.all(), person)
     }
-    assert touched_by == {"owner", "mate", "staff"}
+    assert touched_by == ({"owner", "mate", "staff"} if is_shared(model) else {"owner", "staff"})
     assert touched_by == {name for name, person in people.items() if may_touch(row, person)}
 
 
-@every_model
+@every_shared_model
 def test_who_may_not_touch_a_row_is_refused_with_a_sentence(
     model: type[Model], people: People, owner: User
 ) -> None:
@@ -111,6 +118,16 @@ def test_who_may_not_touch_a_row_is_refused_with_a_sentence(
     for name in people.keys() - {"owner", "mate", "staff"}:
         with pytest.raises(PermissionDenied, match=r"not yours to change\. Ask its owner"):
             require_touch(row, people[name])
+
+
+def test_a_mate_cannot_raise_their_own_access(owner: User, mate: User) -> None:
+    with pytest.raises(PermissionDenied):
+        require_touch(TeamMate.objects.get(owner=owner, mate=mate), mate)
+
+
+def test_people_see_and_touch_themselves_alone(owner: User, mate: User, stranger: User) -> None:
+    assert list(visible(User.objects.all(), mate)) == [mate]
+    assert list(touchable(User.objects.all(), stranger)) == [stranger]
 
 
 def test_sharing_goes_one_way(owner: User, mate: User) -> None:

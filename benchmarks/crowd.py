@@ -1,0 +1,165 @@
+"""Fills a database with what a busy year leaves behind.
+
+What is counted in thousands is made by the models; what is counted in millions by the database itself, in
+crowd.sql. Whatever is referred to has the ids 1 to n, so that the two fit together.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+from django.db.models import Max, Model
+from django.utils import timezone
+
+from accounts.models import Account, TeamMate, User
+from delivery.models import Run, RunAccount
+from delivery.states import PauseReason, RunStatus
+from reminders.models import FollowUpStep, Reminder
+
+SQL = Path(__file__).with_suffix(".sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many rows there shall be, about; recipients and follow-ups come with the targets."""
+
+    targets: int
+    attempts: int
+    owners: int = 100
+    accounts: int = 500
+    runs: int = 2_000
+
+    @property
+    def biggest_run(self) -> int:
+        return self.targets // 10
+
+    @property
+    def per_run(self) -> int:
+        """What each of the other runs has."""
+        return -(-(self.targets - self.biggest_run) // (self.runs - 1))
+
+    def owner_of(self, n: int) -> int:
+        return 1 + n % self.owners
+
+
+def fill(size: Size) -> None:
+    """Fill the tables, which must be empty, and let the planner look at them."""
+    now = timezone.now()
+    _store(User(id=n, username=f"operator-{n}", password="!") for n in range(1, size.owners + 1))
+    _store(TeamMate(owner_id=n, mate_id=n + 1) for n in range(1, size.owners))
+    _store(_accounts(size, now))
+    _store(_reminders(size, now))
+    _store(_runs(size, now))
+    _store(_shares(size))
+    _store([FollowUpStep(id=1, reminder_id=1, after_hours=24, text="Still interested?")])
+    values = {
+        "targets": size.targets,
+        "attempts": size.attempts,
+        "owners": size.owners,
+        "accounts": size.accounts,
+        "runs": size.runs,
+        "recipients": max(size.biggest_run, size.per_run),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(SQL.read_text(), values)
+        cursor.execute("ANALYZE")
+
+
+def _store(rows: Iterable[Model]) -> None:
+    """Insert rows that bring their ids, and let what is added afterwards go on from there."""
+    made: list[Any] = list(rows)
+    model = type(made[0])
+    model._default_manager.bulk_create(made, batch_size=1_000)
+    last = model._default_manager.aggregate(last=Max("id"))["last"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", [model._meta.db_table, last])
+
+
+def _accounts(size: Size, now: datetime) -> Iterator[Account]:
+    """Every twentieth sleeps until a wake-up; a few of these are due."""
+    for n in range(1, size.accounts + 1):
+        yield Account(
+            id=n,
+            owner_id=size.owner_of(n),
+            name=f"account-{n}",
+            channel="whatsapp",
+            transport="sandbox",
+            status="active",
+            wake_at=now + timedelta(minutes=n % 60 - 5) if n % 20 == 0 else None,
+        )
+
+
+def _reminders(size: Size, now: datetime) -> Iterator[Reminder]:
+    """As many as runs; a few are due."""
+    for n in range(1, size.runs + 1):
+        yield Reminder(
+            id=n,
+            owner_id=size.owner_of(n),
+            name=f"reminder-{n}",
+            status="scheduled",
+            schedule="cron",
+            cron="0 9 * * *",
+            next_fire_at=now + timedelta(minutes=n % 1440 - 3),
+        )
+
+
+def _runs(size: Size, now: datetime) -> Iterator[Run]:
+    """Of a hundred, two are running, one is paused and one waits. The first holds a tenth of all targets."""
+    for n in range(1, size.runs + 1):
+        status, total = _status_of(n), size.biggest_run if n == 1 else size.per_run
+        fired_at = now - timedelta(minutes=10 * n)
+        yield Run(
+            id=n,
+            reminder_id=n,
+            owner_id=size.owner_of(n),
+            due_at=fired_at,
+            fired_at=fired_at,
+            name=f"reminder-{n}",
+            action="message",
+            parts=[],
+            zone="UTC",
+            window_start_hour=6,
+            window_end_hour=18,
+            send_days=127,
+            status=status,
+            pause_reason=PauseReason.WINDOW_CLOSED if status is RunStatus.PAUSED else "",
+            opens_at=now + timedelta(hours=n % 7 - 1)
+            if status in (RunStatus.PAUSED, RunStatus.QUEUED)
+            else None,
+            closes_at=now + timedelta(hours=n % 13 - 1) if status is RunStatus.RUNNING else None,
+            total=total,
+            **_counters(status, total),
+        )
+
+
+def _status_of(n: int) -> RunStatus:
+    among_hundred = {
+        1: RunStatus.RUNNING,
+        51: RunStatus.RUNNING,
+        2: RunStatus.PAUSED,
+        3: RunStatus.QUEUED,
+    }
+    return among_hundred.get(n % 100, RunStatus.PARTIAL if n % 10 == 4 else RunStatus.SUCCESS)
+
+
+def _counters(status: RunStatus, total: int) -> dict[str, int]:
+    """As crowd.sql deals them: three of a running run are in flight, one of a partial run failed."""
+    match status:
+        case RunStatus.RUNNING:
+            return {"sending": 3, "pending": total - 3}
+        case RunStatus.PARTIAL:
+            return {"failed": 1, "sent": total - 1}
+        case RunStatus.SUCCESS:
+            return {"sent": total}
+        case _:
+            return {"pending": total}
+
+
+def _shares(size: Size) -> Iterator[RunAccount]:
+    """Run n is served by the account n, counted round and round."""
+    for n in range(1, size.runs + 1):
+        open_ = _status_of(n) in (RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.QUEUED)
+        yield RunAccount(id=n, run_id=n, account_id=1 + n % size.accounts, open=open_)

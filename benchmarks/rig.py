@@ -1,0 +1,211 @@
+"""All of Paceline in real processes, on a database of the benchmark's own: workers, beat and the sandbox."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psutil
+from django.conf import settings
+from django.db import connection
+from redis import Redis
+
+from accounts.models import Account, Limit, User
+from benchmarks import scratch
+from config.redis import client
+from delivery.models import Run
+from delivery.states import OPEN_RUN
+from reminders.fire import fire
+from reminders.models import Part, Reminder, ReminderAccount
+from sandbox.process import SandboxProcess
+
+PROJECT = Path(__file__).resolve().parent.parent
+REDIS_DATABASE = 15
+
+
+@dataclass(kw_only=True)
+class Rig:
+    """What a benchmark works with."""
+
+    sandbox: SandboxProcess
+    folder: Path
+    environment: Mapping[str, str]
+    owner: User
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def log(self) -> Path:
+        return self.sandbox.log
+
+    def start(self, *command: str, **environment: str) -> None:
+        """One more process, with the rig's environment."""
+        output = (self.folder / f"{len(self.processes)}-{command[0]}.log").open("wb")
+        program = [str(Path(sys.executable).parent / command[0]), *command[1:]]
+        everything = {**self.environment, **environment}
+        self.processes.append(
+            subprocess.Popen(program, cwd=PROJECT, env=everything, stdout=output, stderr=output)
+        )
+
+    def start_workers(self, count: int, *, threads: int) -> None:
+        for number in range(1, count + 1):
+            self.start(
+                "celery", "-A", "config", "worker", "--pool=threads", f"--concurrency={threads}",
+                "--loglevel=warning", "--without-gossip", "--without-mingle", f"--hostname=worker{number}@bench",
+                ACCOUNT_SHARE=f"{number}/{count}", WORKER_THREADS=str(threads),
+            )  # fmt: skip
+        self.start("celery", "-A", "config", "beat", "--loglevel=warning")
+        self._await_workers(count)
+
+    def _await_workers(self, count: int) -> None:
+        """Until each worker has said that it looks after its queues."""
+        deadline = time.monotonic() + 120
+        while client().hlen("paceline:seen:worker") < count:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"The workers did not start: see {self.folder}.")
+            time.sleep(0.2)
+
+    def accounts(self, count: int, *, per_minute: int, concurrency: int) -> list[Account]:
+        accounts = [
+            Account(
+                owner=self.owner,
+                name=f"Account {number}",
+                channel="whatsapp",
+                transport="sandbox",
+                status=Account.Status.ACTIVE,
+                group_concurrency=concurrency,
+                credentials={"base_url": self.sandbox.url, "account": f"a{number}", "token": "bench"},
+            )
+            for number in range(count)
+        ]
+        made = Account.objects.bulk_create(accounts)
+        Limit.objects.bulk_create(Limit(account=account, per_minute=per_minute) for account in made)
+        return made
+
+    def recipients(self, count: int) -> None:
+        """Fill the owner's address book, fast."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                INSERT INTO accounts_recipient (owner_id, channel, kind, address, name, fields, attempts, created_at)
+                SELECT %s, 'whatsapp', 'group', n || '@g.us', 'Group ' || n, '{}', 0, now()
+                FROM generate_series(1, %s) n
+                """,
+                [self.owner.pk, count],
+            )
+            cursor.execute("ANALYZE accounts_recipient")
+
+    def reminder(
+        self, accounts: Sequence[Account], *, first: int, count: int, text: str = "Hello"
+    ) -> Reminder:
+        """For `count` recipients from the `first` on."""
+        reminder = Reminder.objects.create(
+            owner=self.owner, name="Bench", schedule="by_hand", window_start_hour=0, window_end_hour=24
+        )
+        Part.objects.create(reminder=reminder, text=text)
+        for account in accounts:
+            ReminderAccount.objects.create(reminder=reminder, account=account)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                INSERT INTO reminders_reminder_recipients (reminder_id, recipient_id)
+                SELECT %s, id FROM accounts_recipient ORDER BY id OFFSET %s LIMIT %s
+                """,
+                [reminder.pk, first, count],
+            )
+        return reminder
+
+    def fire(self, reminder: Reminder) -> Run:
+        return fire(reminder)
+
+    def wait_until_settled(self, *, within: float) -> None:
+        deadline = time.monotonic() + within
+        while Run.objects.filter(status__in=OPEN_RUN).exists():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"The runs did not end within {within:g} s: see {self.folder}.")
+            time.sleep(0.25)
+
+    def use(self) -> "Use":
+        """CPU and memory of all processes, servers included, so far."""
+        mine = [psutil.Process(process.pid) for process in self.processes]
+        mine.append(psutil.Process(self.sandbox.pid))
+        servers = [process for process in psutil.process_iter(["name"]) if _is_server(process)]
+        family = {
+            each.pid: each for parent in mine + servers for each in [parent, *parent.children(recursive=True)]
+        }
+        return Use(
+            cpu=sum(_cpu(each) for each in family.values()),
+            rss_mb=sum(_rss(each) for each in family.values()) / 1e6,
+        )
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    cpu: float
+    rss_mb: float
+
+
+@contextmanager
+def rig(purpose: str, **environment: str) -> Iterator[Rig]:
+    """Everything up but the workers; everything gone afterwards."""
+    with ExitStack() as stack:
+        name = stack.enter_context(scratch.database(purpose))
+        folder = Path(tempfile.mkdtemp(prefix=f"paceline-{purpose}-"))
+        sandbox = stack.enter_context(SandboxProcess(folder / "sandbox.jsonl"))
+        redis_url = _other_redis()
+        settings.REDIS_URL = redis_url
+        client.cache_clear()
+        client().flushdb()
+        owner = User.objects.create(username="bench")
+        given = {**os.environ, "DATABASE_URL": _named(name), "REDIS_URL": redis_url, **environment}
+        rigged = Rig(sandbox=sandbox, folder=folder, environment=given, owner=owner)
+        stack.callback(connection.close_pool)  # type: ignore[attr-defined]  # PostgreSQL's has one
+        stack.callback(connection.close)
+        stack.callback(rigged.stop)
+        yield rigged
+
+
+def _named(database: str) -> str:
+    return urlunsplit(urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{database}"))
+
+
+def _other_redis() -> str:
+    """The same server, a database of its own."""
+    url = os.environ["REDIS_URL"]
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return urlunsplit(parts._replace(query=f"db={REDIS_DATABASE}"))
+    return urlunsplit(parts._replace(path=f"/{REDIS_DATABASE}"))
+
+
+def _is_server(process: psutil.Process) -> bool:
+    """The main process of the PostgreSQL and of the Redis that this benchmark uses."""
+    name = process.info["name"] or ""
+    if "redis" in name or "valkey" in name:
+        return process.pid == int(Redis.from_url(os.environ["REDIS_URL"]).info("server")["process_id"])
+    return name == "postgres" and (process.parent() is None or process.parent().name() != "postgres")
+
+
+def _cpu(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return times.user + times.system
+
+
+def _rss(process: psutil.Process) -> float:
+    try:
+        return float(process.memory_full_info().pss)
+    except (psutil.NoSuchProcess, AttributeError):
+        return 0.0

@@ -1,0 +1,106 @@
+"""Targets per second without pacing, each recorded, beside a Celery task per target in the same run."""
+
+import time
+from collections.abc import Sequence
+
+from django.db import connection
+
+from benchmarks.rig import Rig, rig
+from config.environment import broker_url
+from delivery.models import Run
+from sandbox.witness import deliveries, doubles
+
+TARGETS = 20_000
+ACCOUNTS = 8
+UNPACED = 100_000_000  # per minute
+IN_FLIGHT = 32
+
+
+def main(argv: Sequence[str]) -> dict[str, object]:
+    targets = int(argv[0]) if argv else TARGETS
+    with rig("throughput", MAX_PER_MINUTE="100000") as bench:
+        celery = _celery_per_target(bench, targets // 10)
+        ours, twice = _paceline(bench, targets)
+    ratio = ours / celery
+    print(f"Paceline                {ours:8.0f} per second")
+    print(f"a Celery task each      {celery:8.0f} per second")
+    print(f"ratio                   {ratio:8.1f}")
+    return {
+        "per_second": round(ours),
+        "celery_per_second": round(celery),
+        "ratio": round(ratio, 1),
+        "doubled": twice,
+        "ok": twice == 0,
+    }
+
+
+def _paceline(bench: Rig, targets: int) -> tuple[float, int]:
+    accounts = bench.accounts(ACCOUNTS, per_minute=UNPACED, concurrency=IN_FLIGHT)
+    bench.recipients(targets)
+    each = targets // ACCOUNTS
+    reminders = [
+        bench.reminder([account], first=number * each, count=each) for number, account in enumerate(accounts)
+    ]
+    bench.start_workers(2, threads=ACCOUNTS)
+    start = time.time()
+    for reminder in reminders:
+        bench.fire(reminder)
+    bench.wait_until_settled(within=600)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXTRACT(EPOCH FROM max(settled_at)) FROM delivery_runtarget WHERE status = 'sent'"
+        )
+        end = float(cursor.fetchone()[0])
+    assert Run.objects.filter(status="success").count() == ACCOUNTS
+    assert len(deliveries(bench.log)) >= targets
+    return targets / (end - start), len(doubles(bench.log))
+
+
+def _celery_per_target(bench: Rig, targets: int) -> float:
+    """On the same servers and the same gateway, before Paceline's workers start."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            CREATE TABLE per_target (id bigint PRIMARY KEY, account text, address text, body text,
+                                     status text DEFAULT 'pending', sent_at timestamptz);
+            """
+        )
+        cursor.execute(
+            "INSERT INTO per_target SELECT n, 'c' || n %% 8, n || '@g.us', 'Hello' FROM generate_series(1, %s) n",
+            [targets],
+        )
+    environment = {
+        "BROKER_URL": broker_url(bench.environment["REDIS_URL"]),
+        "PLAIN_DATABASE": bench.environment["DATABASE_URL"],
+        "SINK": bench.sandbox.url.removeprefix("http://"),
+    }
+    bench.start(
+        "celery", "-A", "benchmarks.celery_per_target", "worker", "--pool=prefork", "--concurrency=2",
+        "--loglevel=warning", "-Q", "per-target", **environment,
+    )  # fmt: skip
+    return _drain_per_target(bench, targets, environment)
+
+
+def _drain_per_target(bench: Rig, targets: int, environment: dict[str, str]) -> float:
+    from celery import Celery  # noqa: PLC0415 - of this part only
+
+    app = Celery("enqueue", broker=environment["BROKER_URL"])
+    time.sleep(5)  # until its processes are up and idle
+    start = time.time()
+    for number in range(1, targets + 1):
+        app.send_task("send_target", (number,), queue="per-target")
+    while _unsent():
+        time.sleep(0.1)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXTRACT(EPOCH FROM max(sent_at)) FROM per_target")
+        end = float(cursor.fetchone()[0])
+    worker = bench.processes.pop()
+    worker.terminate()
+    worker.wait()
+    return targets / (end - start)
+
+
+def _unsent() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM per_target WHERE status <> 'sent' LIMIT 1")
+        return cursor.fetchone() is not None
