@@ -1,6 +1,5 @@
 """Whether Paceline can do its work: the database, Redis, a worker, and beat."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg
@@ -42,8 +41,16 @@ class Health:
 
 
 def probe() -> Health:
-    """Ask everything now."""
-    return Health(checks=(_database(), _redis(), _seen("worker", _worker_seen), _seen("beat", _beat_seen)))
+    """Ask everything now; without Redis, which keeps the signs of life, nothing is known of the rest."""
+    database = _database()
+    try:
+        return Health(checks=(database, *_by_redis(client())))
+    except RedisError as error:
+        away = Check(name="redis", ok=False, detail="does not answer", cause=str(error))
+        unknown = [
+            Check(name=name, ok=False, detail="not known without Redis") for name in ("worker", "beat")
+        ]
+        return Health(checks=(database, away, *unknown))
 
 
 def saw_worker(name: str) -> None:
@@ -95,22 +102,16 @@ def _database() -> Check:
     return Check(name="database", ok=True, detail="answers")
 
 
-def _redis() -> Check:
-    try:
-        client().ping()
-    except RedisError as error:
-        return Check(name="redis", ok=False, detail="does not answer", cause=str(error))
-    return Check(name="redis", ok=True, detail="answers")
+def _by_redis(redis: Redis) -> tuple[Check, ...]:
+    now = _now(redis)
+    return (
+        Check(name="redis", ok=True, detail="answers"),
+        _lately("worker", _worker_seen(redis), now),
+        _lately("beat", _beat_seen(redis), now),
+    )
 
 
-def _seen(name: str, last: Callable[[Redis], int | None]) -> Check:
-    """A check on signs of life; without Redis, which keeps them, nothing is known."""
-    try:
-        redis = client()
-        at = last(redis)
-        now = _now(redis)
-    except RedisError as error:
-        return Check(name=name, ok=False, detail="not known while Redis does not answer", cause=str(error))
+def _lately(name: str, at: int | None, now: int) -> Check:
     if at is None:
         return Check(name=name, ok=False, detail="not seen within the last hour")
     ago = max(0, now - at)

@@ -66,7 +66,7 @@ REMINDER_LOOKS: Mapping[str, Look] = {
 }
 
 RECIPIENT_LOOKS: Mapping[str, Look] = {
-    "reachable": Look("check", "Reachable", Tone.GOOD),
+    "reachable": Look("check", "Reachable", Tone.CALM),
     "opted_out": Look("opted-out", "Opted out", Tone.BAD),
     "blocked": Look("canceled", "Blocked", Tone.BAD),
     "cooling_down": Look("cooldown", "Cooling down", Tone.WARN),

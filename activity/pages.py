@@ -57,8 +57,9 @@ def first_steps(request: HttpRequest) -> list[Step]:
 @login_required
 def dashboard(request: HttpRequest) -> HttpResponse:
     steps = first_steps(request)
-    context = {"steps": steps, "next_step": next((step for step in steps if not step.done), None)}
-    if steps[-1].done:
+    next_step = next((step for step in steps if not step.done), None)
+    context: dict[str, object] = {"steps": steps, "next_step": next_step}
+    if next_step is None:
         context |= overview(request)
     return render(request, "activity/dashboard.html", context)
 

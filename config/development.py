@@ -17,12 +17,12 @@ def load(*, make_keys: bool = False) -> None:
     Only `make run` makes the keys. Any other program takes them where they exist and nothing tells of a
     deployment: with a SECRET_KEY or a DATABASE_URL of its own, it gets none.
     """
-    deployed = "DATABASE_URL" in os.environ
+    deployed = bool(os.environ.get("DATABASE_URL"))
     _read(PROJECT / ".env")
     keys = var_folder() / "dev.env"
     if make_keys and not keys.exists():
         _make(keys)
-    if make_keys or not (deployed or "SECRET_KEY" in os.environ):
+    if make_keys or not (deployed or os.environ.get("SECRET_KEY")):
         _read(keys)
 
 

@@ -53,11 +53,6 @@ class Environment:
         raise ImproperlyConfigured(f"{name} is {value:g}: it must be from {low:g} to {high:g}.")
 
 
-def database_settings(url: str) -> dict[str, object]:
-    """Django's settings for a database address; a percent-encoded host is a folder with a socket."""
-    return dict(environ.Env.db_url_config(url))
-
-
 def broker_url(redis_url: str) -> str:
     """The same Redis in Celery's spelling, which differs for a socket."""
     if not redis_url.startswith("unix://"):

@@ -14,7 +14,7 @@ from typing import TextIO
 
 from config import development, embedded
 from config.embedded.place import PROJECT, is_free, make_home
-from config.embedded.process import StartError, exit_code, explaining, forwarding_signals, until
+from config.embedded.process import StartError, attended, exit_code, explaining, until
 from config.leftovers import MARK, end_leftovers
 
 PARENT = os.getppid()
@@ -92,12 +92,12 @@ def _manage(environment: Mapping[str, str], *arguments: str) -> str:
 
 def _attend(site: Site, environment: Mapping[str, str], *, login: str) -> int:
     """Run the processes, tell when the first page can be opened, and stop them with `make`."""
-    child = subprocess.Popen([sys.executable, "-m", "config.procfile"], env=environment, cwd=PROJECT)
+    command = [sys.executable, "-m", "config.procfile"]
+    with attended(command, env=environment, cwd=PROJECT) as child:
 
-    def over() -> bool:
-        return child.poll() is not None or _orphaned()
+        def over() -> bool:
+            return child.poll() is not None or _orphaned()
 
-    with forwarding_signals(child):
         until(lambda: over() or site.answers(), every=0.3)
         if not over():
             _say(f"\nPaceline is ready: {site.address}\n{login}\nCtrl-C stops it; the data stays.\n")

@@ -7,7 +7,8 @@ import structlog
 from django.core.exceptions import ImproperlyConfigured
 
 from config import embedded
-from config.environment import Environment, broker_url, database_settings
+from config.embedded import database_settings
+from config.environment import Environment, broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment(BASE_DIR / ".env")
@@ -97,19 +98,23 @@ TEMPLATES = [
 ]
 
 # PostgreSQL through psycopg's pool: Celery closes the connection around every task, and with a pool that
-# close only hands it back. Server-side parameters stay off: the pool's connections are shared by threads.
+# close only hands it back.
+_database = database_settings(DATABASE_URL)
 DATABASES = {
     "default": {
-        **database_settings(DATABASE_URL),
+        **_database,
         "ENGINE": "django.db.backends.postgresql",
-        "CONN_HEALTH_CHECKS": False,
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
+            **_database["OPTIONS"],
             "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
         },
     },
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+if TESTING:
+    PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -137,6 +142,7 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = DEBUG or TESTING
 MEDIA_ROOT = Path(env.text("MEDIA_ROOT") or VAR / "media")
 MEDIA_MAX_MB = env.whole("MEDIA_MAX_MB", 100, 1, 2000)
 STORAGES = {

@@ -1,4 +1,3 @@
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
@@ -15,8 +14,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("styleguide/", styleguide, name="styleguide"),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
 ]
-if settings.DEBUG:
-    urlpatterns.append(path("styleguide/", styleguide, name="styleguide"))
+
+handler400 = "activity.pages.bad_request"

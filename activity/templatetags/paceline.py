@@ -146,7 +146,7 @@ def barplot(values: Sequence[tuple[str, int]], caption: str, unit: str) -> dict[
 def moment(value: datetime | None, zone: str = "") -> SafeString:
     """A time with its zone; the pointer's rest shows it in the reader's zone and in UTC as well."""
     if value is None:
-        return format_html('<span class="quiet" title="{}">{}</span>', "No time", "–")
+        return format_html('<span class="quiet" title="{}">{}</span>', "No time", "\N{EN DASH}")
     home = timezone.get_current_timezone()
     shown_in = ZoneInfo(zone) if zone else home
     shown = value.astimezone(shown_in)

@@ -3,7 +3,6 @@
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from config.embedded import servers, var_folder
 from config.embedded.place import home_of
 from config.embedded.postgres import Postgres
-from config.embedded.process import StartError, exit_code, explaining, forwarding_signals
+from config.embedded.process import StartError, attended, exit_code, explaining
 from config.embedded.redis_server import Redis
 from config.embedded.server import Server
 from config.embedded.sharing import stop_all, unused
@@ -48,11 +47,10 @@ def _parser() -> argparse.ArgumentParser:
 def _run(var: Path, options: argparse.Namespace) -> int:
     with servers(var):
         try:
-            child = subprocess.Popen(options.command, env=os.environ | {"PACELINE_VAR": str(var)})  # noqa: S603
+            with attended(options.command, env=os.environ | {"PACELINE_VAR": str(var)}) as child:
+                return exit_code(child.wait())
         except (FileNotFoundError, PermissionError):
             return _fail(f"{options.command[0]} cannot be run: there is no such program.", code=127)
-        with forwarding_signals(child):
-            return exit_code(child.wait())
 
 
 def _status(var: Path, _options: argparse.Namespace) -> int:

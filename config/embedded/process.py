@@ -8,11 +8,15 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TypeAlias
+
+Child: TypeAlias = "subprocess.Popen[bytes]"
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StartError(Exception):
@@ -72,7 +76,7 @@ def may_enter(account: Account | None, folder: Path) -> bool:
     """Whether `account` may pass through `folder` and all above it, as far as they exist."""
     if account is None:
         return True
-    return all(_admits(part.stat(), account) for part in (folder, *folder.parents) if part.exists())
+    return all(_admits(part.stat(), account) for part in (folder, *folder.parents) if part.is_dir())
 
 
 def _admits(folder: os.stat_result, account: Account) -> bool:
@@ -151,13 +155,13 @@ def works_in(pid: int, folder: Path) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process with this id exists."""
+    """Whether a process with this id exists, be it another user's."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 
@@ -172,18 +176,23 @@ def until(condition: Callable[[], bool], *, seconds: float = math.inf, every: fl
 
 
 @contextmanager
-def forwarding_signals(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass the wish to stop on to `child`; a terminal's Ctrl-C has reached it already."""
+def attended(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> Iterator[Child]:
+    """Start a program and, while inside, pass every wish to stop on to it instead of heeding it."""
+    child: Child | None = None
+    early: list[int] = []  # came before there was anybody to tell
 
     def forward(number: int, _frame: FrameType | None) -> None:
-        if number != signal.SIGINT or not _in_foreground():
+        if child is None:
+            early.append(number)
+        elif number != signal.SIGINT or not _in_foreground():  # a terminal's Ctrl-C has reached it already
             child.send_signal(number)
 
-    before = {
-        number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
+    before = {number: signal.signal(number, forward) for number in STOP_SIGNALS}
     try:
-        yield
+        child = subprocess.Popen(command, env=env, cwd=cwd)  # noqa: S603
+        for number in early:
+            child.send_signal(number)
+        yield child
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

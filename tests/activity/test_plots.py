@@ -1,6 +1,8 @@
 """Bars and plots add up, and never draw outside their frame."""
 
-from hypothesis import given
+from itertools import pairwise
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activity.plots import BAR_WIDTH, columns, segments, spark
@@ -8,12 +10,13 @@ from activity.plots import BAR_WIDTH, columns, segments, spark
 COUNTS = st.dictionaries(st.text(min_size=1, max_size=5), st.integers(0, 10**6), max_size=6)
 
 
+@settings(deadline=None)
 @given(COUNTS)
 def test_segments_lie_side_by_side_and_fill_the_bar(counts: dict[str, int]) -> None:
     total = sum(counts.values())
     drawn = segments(counts, total)
     assert [part.name for part in drawn] == [name for name, count in counts.items() if count]
-    for left, right in zip(drawn, drawn[1:], strict=False):
+    for left, right in pairwise(drawn):
         assert abs(left.x + left.width - right.x) < 0.05
     if drawn:
         assert abs(drawn[-1].x + drawn[-1].width - BAR_WIDTH) < 0.05
@@ -23,6 +26,7 @@ def test_a_bar_of_nothing_is_empty() -> None:
     assert segments({"sent": 0}, 0) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=5), st.integers(0, 10**6)), max_size=48))
 def test_columns_stay_inside_the_plot_and_no_value_vanishes(values: list[tuple[str, int]]) -> None:
     for column in columns(values, width=480, height=100):
@@ -31,6 +35,7 @@ def test_columns_stay_inside_the_plot_and_no_value_vanishes(values: list[tuple[s
         assert (column.height >= 2) == (column.value > 0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60))
 def test_a_spark_starts_and_ends_at_the_edges(values: list[float]) -> None:
     drawn = spark(values, width=96, height=24)

@@ -57,7 +57,7 @@ def test_a_time_on_a_page_shows_its_zone_and_hints_at_the_readers_own() -> None:
 
 
 def test_no_time_is_a_dash() -> None:
-    assert "–" in moment(None)
+    assert "\N{EN DASH}" in moment(None)
 
 
 @pytest.mark.parametrize(
