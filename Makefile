@@ -7,6 +7,8 @@ CACHES := .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 TEST := $(BIN)/python -m config.embedded run --var var/test -- $(BIN)/python -m pytest
 UV := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
+each-var = for var in "$${PACELINE_VAR:-var}" var/test var/bench; do $(BIN)/python -m config.embedded $(1) --var "$$var" || exit; done
+
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench soak demo setup lock clean clean-data FORCE
 
@@ -52,13 +54,14 @@ lock: ## pin the newest packages that fit pyproject.toml
 	@$(UV) --upgrade --group dev --output-file requirements-dev.txt
 
 clean: ## stop what was left running and delete .venv and caches; data stays
-	@if [ -x $(BIN)/python ]; then for var in "$${PACELINE_VAR:-var}" var/test var/bench; do $(BIN)/python -m config.embedded stop --var "$$var" || exit; done; fi
+	@if [ -x $(BIN)/python ]; then $(call each-var,stop); fi
 	@rm -rf $(VENV) $(CACHES)
 	@find . -name __pycache__ -not -path './var/*' -prune -exec rm -rf {} +
 
 clean-data: $(INSTALLED) ## delete the data too, after asking
 	@printf 'Delete all data of this checkout? Type yes: '; read answer; [ "$$answer" = yes ] || { echo "Nothing deleted."; exit 1; }
-	@for var in var/test var/bench "$${PACELINE_VAR:-var}"; do $(BIN)/python -m config.embedded erase --var "$$var" || exit; done
+	@$(call each-var,stop)
+	@$(call each-var,erase)
 
 # A checkout that was moved or copied has an environment whose programs point elsewhere: it is made anew.
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))

@@ -12,6 +12,7 @@ WITHOUT_SERVERS = {
     "check",
     "collectstatic",
     "diffsettings",
+    "make_key",
     "makemessages",
     "compilemessages",
 }

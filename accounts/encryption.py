@@ -1,13 +1,16 @@
 """Credentials encrypted at rest, with keys of their own that can be rotated."""
 
 import json
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
+
+UNREADABLE = "No key in ENCRYPTION_KEY opens these credentials: add the key they were stored with."
 
 
 class UnreadableSecretError(Exception):
@@ -37,19 +40,43 @@ def decrypt(stored: str) -> dict[str, str]:
     try:
         plain: dict[str, str] = json.loads(cipher().decrypt(stored.encode()))
     except InvalidToken as error:
-        raise UnreadableSecretError(
-            "No key in ENCRYPTION_KEY opens these credentials: add the key they were stored with."
-        ) from error
+        raise UnreadableSecretError(UNREADABLE) from error
     return plain
 
 
 def reencrypt(stored: str) -> str:
     """The same secret under the newest key."""
-    return cipher().rotate(stored.encode()).decode()
+    try:
+        return cipher().rotate(stored.encode()).decode()
+    except InvalidToken as error:
+        raise UnreadableSecretError(UNREADABLE) from error
+
+
+class Sealed(Mapping[str, str]):
+    """Stored credentials, decrypted when somebody looks inside: a lost key must not break every list of accounts."""
+
+    def __init__(self, stored: str) -> None:
+        self.stored = stored
+
+    @cached_property
+    def _plain(self) -> dict[str, str]:
+        return decrypt(self.stored)
+
+    def __getitem__(self, name: str) -> str:
+        return self._plain[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plain)
+
+    def __len__(self) -> int:
+        return len(self._plain)
+
+    def __repr__(self) -> str:
+        return "<sealed credentials>"
 
 
 if TYPE_CHECKING:
-    _TextField = models.TextField[dict[str, str], dict[str, str]]
+    _TextField = models.TextField[Mapping[str, str], Mapping[str, str]]
 else:
     _TextField = models.TextField
 
@@ -57,14 +84,20 @@ else:
 class EncryptedJSONField(_TextField):
     """A small JSON object that only ever reaches the database encrypted."""
 
-    def from_db_value(self, value: str | None, *_: Any) -> dict[str, str]:
-        return decrypt(value) if value else {}
+    def from_db_value(self, value: str | None, *_: Any) -> Mapping[str, str]:
+        return Sealed(value) if value else {}
 
-    def get_prep_value(self, value: dict[str, str] | None) -> str:
-        return encrypt(value) if value else ""
+    def get_prep_value(self, value: Mapping[str, str] | None) -> str:
+        if isinstance(value, Sealed):
+            return value.stored
+        return encrypt(dict(value)) if value else ""
 
-    def to_python(self, value: Any) -> dict[str, str]:
-        return json.loads(value) if isinstance(value, str) and value else value or {}
+    def to_python(self, value: Any) -> Mapping[str, str]:
+        """A form brings JSON, a fixture what `value_to_string` wrote."""
+        if not isinstance(value, str) or not value:
+            return value or {}
+        plain: dict[str, str] = json.loads(value) if value.startswith("{") else decrypt(value)
+        return plain
 
     def value_to_string(self, obj: models.Model) -> str:
         """Fixtures and dumps get the encrypted form, never the secret."""

@@ -7,7 +7,7 @@ and touches what is theirs and what is shared with them to operate.
 from typing import TYPE_CHECKING, TypeVar
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 
 from accounts.models import TeamMate, User
 
@@ -70,5 +70,10 @@ def _limited(
     path = owner_path(rows.model)
     if rows.model._meta.label in NEVER_SHARED:
         return rows.filter(**{path: user.pk})
-    shared = TeamMate.objects.filter(mate=user, access__in=access).values("owner")
-    return rows.filter(Q(**{path: user}) | Q(**{f"{path}__in": shared}))
+    return rows.filter(**{f"{path}__in": _owners(user, access)})
+
+
+def _owners(user: User, access: tuple[TeamMate.Access, ...]) -> list[int]:
+    """Whose rows they may be, asked first: the planner takes an index on owners that it is told."""
+    shared = TeamMate.objects.filter(mate=user, access__in=access).values_list("owner", flat=True)
+    return [user.pk, *shared]

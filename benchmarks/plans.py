@@ -162,6 +162,7 @@ def pages(now: datetime) -> Iterator[Question]:
             RunTarget.objects.filter(recipient=7).order_by("-run_id"),
         ),
         ("attempts, newest first", "attempt_by_owner", _attempts(owner, before=now - timedelta(hours=2))),
+        ("attempts of everybody, newest first", "attempt_newest", Attempt.objects.order_by("-at", "-id")),
         ("attempts of a run, newest first", "attempt_by_run", Attempt.objects.filter(run=1).order_by("-id")),
         ("recipients by name", "recipient_by_name", _recipients(owner, after="Group 5")),
         (

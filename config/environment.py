@@ -6,15 +6,21 @@ with a sentence, and a test can hold docs/configuration.md against what is reall
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+TRUE = frozenset({"true", "yes", "on", "1"})
+FALSE = frozenset({"false", "no", "off", "0"})
+
 
 class Environment:
-    """django-environ with ranges."""
+    """django-environ with ranges. An empty value counts as none.
+
+    Numbers and flags are read here and not by django-environ, which takes "1e2" for 12, "5 minutes" for 5 and
+    "ture" for false.
+    """
 
     def __init__(self, dotenv: Path | None = None) -> None:
         self._env = environ.Env()
@@ -23,29 +29,34 @@ class Environment:
             self._env.read_env(str(dotenv))
 
     def text(self, name: str, default: str = "") -> str:
-        return str(self._read("str", name, default))
+        self.names.add(name)
+        return str(self._env.str(name, default="")).strip() or default
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        return bool(self._read("bool", name, default))
+        given = self.text(name)
+        if given and given.lower() not in TRUE | FALSE:
+            raise self._not_a("yes or a no", name, given)
+        return given.lower() in TRUE if given else default
 
     def words(self, name: str, default: Sequence[str] = ()) -> list[str]:
-        return [str(word) for word in self._read("list", name, list(default))]
+        return [word.strip() for word in self.text(name).split(",") if word.strip()] or list(default)
 
     def whole(self, name: str, default: int, low: int, high: int) -> int:
-        return int(self._in_range(name, self._read("int", name, default), low, high))
+        given = self.text(name)
+        try:
+            return int(self._in_range(name, int(given) if given else default, low, high))
+        except ValueError as error:
+            raise self._not_a("whole number", name, given) from error
 
     def number(self, name: str, default: float, low: float, high: float) -> float:
-        return self._in_range(name, float(self._read("float", name, default)), low, high)
-
-    def _read(self, kind: str, name: str, default: object) -> Any:
-        self.names.add(name)
+        given = self.text(name)
         try:
-            return getattr(self._env, kind)(name, default=default)
+            return self._in_range(name, float(given) if given else default, low, high)
         except ValueError as error:
-            given = self._env.str(name)
-            raise ImproperlyConfigured(
-                f"{name} is {given!r}, which is not a {kind}: correct or unset it."
-            ) from error
+            raise self._not_a("number", name, given) from error
+
+    def _not_a(self, kind: str, name: str, given: str) -> ImproperlyConfigured:
+        return ImproperlyConfigured(f"{name} is {given!r}, which is not a {kind}: correct or unset it.")
 
     def _in_range(self, name: str, value: float, low: float, high: float) -> float:
         if low <= value <= high:

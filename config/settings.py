@@ -33,7 +33,9 @@ def required(name: str, development: str) -> str:
 SECRET_KEY = required("SECRET_KEY", "development-only-" + "x" * 50)
 # Fernet keys, the newest first: the first encrypts, all decrypt (`manage.py rotate_keys`).
 ENCRYPTION_KEYS = required("ENCRYPTION_KEY", "cGFjZWxpbmUtZGV2ZWxvcG1lbnQtb25seS1rZXktMDE=").split(",")
-ALLOWED_HOSTS = required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver").split(",")
+ALLOWED_HOSTS = [
+    host.strip() for host in required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver").split(",")
+]
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 
 DATABASE_URL = env.text("DATABASE_URL") or embedded.urls(VAR).database
@@ -286,6 +288,7 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "axes": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},

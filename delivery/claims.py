@@ -214,7 +214,8 @@ def let_go(targets: Iterable[int], *, fence: int, now: datetime) -> list[int]:
 
 
 # The ledger gets its row whatever became of the lease: the message did leave. The target moves only while it
-# still carries this pump's fencing number.
+# still carries this pump's fencing number. The run's own change reads `written`, so that it comes last: once the run
+# is changed, `locked` finds nothing, nor does what reads it only then.
 RECORD = """
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r WHERE r.id = %(run)s FOR NO KEY UPDATE
@@ -244,6 +245,7 @@ WITH locked AS MATERIALIZED (
     SELECT n.began_at, %(owner)s, %(account)s, %(run)s, n.target_id, %(action)s, n.part, n.attempt,
            n.outcome, n.provider_id, n.error, n.took_ms
     FROM news n
+    RETURNING 1
 ), counts AS (
     SELECT count(*) FILTER (WHERE status <> 'sending') AS done,
            count(*) FILTER (WHERE status = 'pending') AS pending,
@@ -255,7 +257,7 @@ WITH locked AS MATERIALIZED (
 UPDATE delivery_run r
 SET sending = r.sending - c.done, pending = r.pending + c.pending, sent = r.sent + c.sent,
     failed = r.failed + c.failed, unconfirmed = r.unconfirmed + c.unconfirmed
-FROM counts c WHERE r.id = %(run)s
+FROM counts c, (SELECT count(*) FROM written) w WHERE r.id = %(run)s
 RETURNING r.id, r.status, r.total, r.pending, r.sending, r.sent, r.failed, r.skipped, r.unconfirmed,
           r.canceled_at IS NOT NULL
 """

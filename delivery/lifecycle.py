@@ -7,6 +7,7 @@ transaction, and wakes, tells and announces once that is committed.
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from accounts.models import Account, User
@@ -42,11 +43,8 @@ def pause(run: Run, *, reason: PauseReason, by: User | None = None, detail: str 
     """Hold a run still: nothing leaves after this is committed but what is already in the air."""
     run = _locked(run, by)
     _require(run, RunStatus.PAUSED, "Only a run that is queued or running can be paused.", different=True)
-    _release_claims(run)
-    run.status, run.pause_reason, run.opens_at, run.changed_by = RunStatus.PAUSED, reason, None, by
-    run.summary = detail or summary.paused(run)
-    run.save()
-    _tell_later(run)
+    run.changed_by = by
+    _pause(run, reason, detail)
     return run
 
 
@@ -60,7 +58,7 @@ def resume(run: Run, *, by: User | None = None) -> Run:
         raise WrongStateError(
             f"Run {run.pk} was canceled and is about to end: fire its reminder again instead."
         )
-    _refuse_stopped_accounts(run)
+    _refuse(run, _stopped_accounts(run, TargetStatus.PENDING))
     run.changed_by = by
     run.sent_before, run.failed_before = run.sent, run.failed
     _go_on(run)
@@ -94,7 +92,7 @@ def retry_failed(run: Run, *, by: User | None = None) -> Run:
         )
     if run.failed == 0:
         raise WrongStateError(f"Run {run.pk} has no failed targets: there is nothing to retry.")
-    _refuse_stopped_accounts(run)
+    _refuse(run, _stopped_accounts(run, TargetStatus.FAILED))
     failed = RunTarget.objects.filter(run=run, status=TargetStatus.FAILED)
     moved = failed.update(
         status=TargetStatus.PENDING, attempts=0, not_before=timezone.now(), settled_at=None, error=""
@@ -116,6 +114,7 @@ def confirm(target: RunTarget, *, by: User | None = None) -> Run:
     run.changed_by = by
     run.save()
     if run.status in SETTLED_RUN:
+        run.summary = ""
         _finish(run)
     return run
 
@@ -124,7 +123,8 @@ def confirm(target: RunTarget, *, by: User | None = None) -> Run:
 def resend(target: RunTarget, *, by: User | None = None) -> Run:
     """A person saw that an unconfirmed message did not arrive, and wants it sent."""
     run, target = _locked_unconfirmed(target, by)
-    _refuse_stopped_accounts(run)
+    if target.account.status != Account.Status.ACTIVE:
+        _refuse(run, [target.account])
     target.status, target.error, target.settled_at, target.attempts = TargetStatus.PENDING, "", None, 0
     target.not_before = timezone.now()
     target.save(update_fields=["status", "error", "settled_at", "attempts", "not_before"])
@@ -248,15 +248,11 @@ def settle(run_id: int) -> None:
 def stop_account(account: Account, *, status: str, reason: str, by: User | None = None) -> Account:
     """The account may not send any more; its runs pause and its owner is told."""
     account = _locked_account(account, by)
-    if account.status == status:
-        return account
+    if account.status == status or (by is None and not _may_become(account, status)):
+        return account  # what a service says late changes nothing that a person did meanwhile
     _move_account(account, status, reason, by)
-    pause_reason = {
-        Account.Status.FLAGGED: PauseReason.ACCOUNT_FLAGGED,
-        Account.Status.PAUSED: PauseReason.OPERATOR,
-    }.get(Account.Status(status), PauseReason.ACCOUNT_OFFLINE)
-    for run in _open_runs(account).filter(status=RunStatus.RUNNING).order_by("pk"):
-        pause(run, reason=pause_reason, detail=summary.account_stopped(run, account, reason))
+    for run in _open_runs(account).filter(status=RunStatus.RUNNING):
+        _stop_for(run, account, reason)
     if by is None:
         transaction.on_commit(lambda: news.account_stopped(account, reason))
     return account
@@ -272,8 +268,8 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
     )
     targets.update(attempts=0)
     stopped = [PauseReason.ACCOUNT_OFFLINE, PauseReason.ACCOUNT_FLAGGED]
-    for run in _open_runs(account).filter(status=RunStatus.PAUSED, pause_reason__in=stopped).order_by("pk"):
-        if not _stopped_accounts(run):
+    for run in _open_runs(account).filter(pause_reason__in=stopped, canceled_at=None):
+        if not _stopped_accounts(run, TargetStatus.PENDING):
             resume(run)
     queues.wake_on_commit([account.pk])
     return account
@@ -338,6 +334,27 @@ def _go_on(run: Run) -> None:
     RunAccount.objects.filter(run=run).update(open=True)
     _serve_later(run)
     _announce_later(run)
+    if status is RunStatus.RUNNING:
+        # Asked only now: `_serve_later` has locked the accounts, so none of them stops unseen.
+        for account in _stopped_accounts(run, TargetStatus.PENDING)[:1]:
+            _stop_for(run, account, account.status_reason or account.get_status_display().lower())
+
+
+def _stop_for(run: Run, account: Account, reason: str) -> None:
+    """Pause a run that an account cannot serve."""
+    pause_reason = {
+        Account.Status.FLAGGED: PauseReason.ACCOUNT_FLAGGED,
+        Account.Status.PAUSED: PauseReason.OPERATOR,
+    }.get(Account.Status(account.status), PauseReason.ACCOUNT_OFFLINE)
+    _pause(run, pause_reason, summary.account_stopped(run, account, reason))
+
+
+def _pause(run: Run, reason: PauseReason, detail: str) -> None:
+    _release_claims(run)
+    run.status, run.pause_reason, run.opens_at = RunStatus.PAUSED, reason, None
+    run.summary = detail or summary.paused(run)
+    run.save()
+    _tell_later(run)
 
 
 def _release_claims(run: Run) -> None:
@@ -358,6 +375,7 @@ def _settle(run: Run) -> None:
     if run.canceled_at is not None:
         _skip_pending(run, CANCELED)
     if run.pending == 0 and run.sending == 0:
+        run.summary = ""  # that of a pause is out of date
         _finish(run)
     elif run.canceled_at is not None:
         run.save()
@@ -382,31 +400,42 @@ def _ending(run: Run) -> RunStatus:
     return RunStatus.PARTIAL if run.sent or run.unconfirmed else RunStatus.FAILED
 
 
-def _stopped_accounts(run: Run) -> list[Account]:
-    pending = RunTarget.objects.filter(run=run, status__in=[TargetStatus.PENDING, TargetStatus.FAILED])
-    shares = Account.objects.filter(run_accounts__run=run).exclude(status=Account.Status.ACTIVE)
-    return [account for account in shares if pending.filter(account=account).exists()]
+def _stopped_accounts(run: Run, status: TargetStatus) -> list[Account]:
+    """The accounts that cannot send, among those that have targets of this status."""
+    theirs = RunTarget.objects.filter(run=run, status=status, account=OuterRef("pk"))
+    shares = Account.objects.filter(Exists(theirs), run_accounts__run=run)
+    return list(shares.exclude(status=Account.Status.ACTIVE))
 
 
-def _refuse_stopped_accounts(run: Run) -> None:
-    stopped = _stopped_accounts(run)
+def _refuse(run: Run, stopped: list[Account]) -> None:
     if stopped:
         names = ", ".join(f"{account} is {account.get_status_display().lower()}" for account in stopped)
         raise WrongStateError(f"Run {run.pk} cannot go on: {names}. Start the account first.")
 
 
 def _open_runs(account: Account) -> RunQuerySet:
-    return Run.objects.filter(run_accounts__account=account, run_accounts__open=True)
+    """Its runs, as they are now, held until this transaction ends."""
+    runs = Run.objects.filter(run_accounts__account=account, run_accounts__open=True)
+    return runs.select_for_update(of=("self",), no_key=True).order_by("pk")
 
 
 def _locked_account(account: Account, by: User | None) -> Account:
+    """The account as it is now, held until this transaction ends; refuses those who may not touch it.
+
+    Its runs are locked first, in the order that every other move has: a run, then its accounts.
+    """
     if by is not None:
         require_touch(account, by)
+    list(_open_runs(account).values_list("pk"))
     return Account.objects.select_for_update(no_key=True).get(pk=account.pk)
 
 
+def _may_become(account: Account, status: str) -> bool:
+    return may_move(ACCOUNT_MOVES, AccountStatus(account.status), AccountStatus(status))
+
+
 def _move_account(account: Account, status: str, reason: str, by: User | None) -> None:
-    if not may_move(ACCOUNT_MOVES, AccountStatus(account.status), AccountStatus(status)):
+    if not _may_become(account, status):
         raise WrongStateError(
             f"{account} is {account.get_status_display().lower()} and cannot become {status}."
         )

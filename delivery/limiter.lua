@@ -4,7 +4,7 @@
 -- KEYS[2]  log    sorted set: a member per permit, by the latest time at which the receiver may have seen its
 --                 message. Nobody knows that time for a permit in flight: it is *open*, with the score OPEN +
 --                 its start, so that it counts in every window and is never trimmed until it is settled.
--- KEYS[3]  state  hash of numbers, and of a text:
+-- KEYS[3]  state  hash of numbers and two texts:
 --                 reach               how far back the log is complete; what no cap looks at is trimmed
 --                 day_start, day_end  the calendar day that `used` counts
 --                 used                messages of that day, the open ones included
@@ -13,6 +13,7 @@
 --                 settled_start       the latest start of a permit that was settled
 --                 batch, batch_seq    messages of the current batch; its permits have numbers above batch_seq
 --                 seq, epoch (text)   make permit ids that no other state of this account has made
+--                 run (text)          the life of the server in which it was rebuilt
 -- ARGV[1]  verb   take, settle, hold, rebuild, adopt or peek
 -- ARGV[2]  JSON   what the verb needs, see the functions of that name; `now` is absent for Redis' own clock
 --
@@ -22,7 +23,7 @@
 --   ["use", minute, hour, day, free_at, held_until]  peek
 --   ["done"]                                         settle, hold, rebuild, adopt
 --   ["lease_lost"]                                   take, settle, adopt: `token` does not hold the lease
---   ["forgotten"]                                    no state, or too little for these limits
+--   ["forgotten"]                                    no state, or one that cannot answer
 --
 -- Times are integer milliseconds. Every key has a TTL.
 
@@ -34,6 +35,8 @@ local TTL = 36 * 3600 * 1000 -- longer than any day; an account that idles for l
 -- empty one.
 local BOTTOM, BOTTOM_SCORE = 'bottom', -1
 
+local TEXT = { epoch = true, run = true }
+
 local verb, ask = ARGV[1], cjson.decode(ARGV[2])
 
 local function clock()
@@ -44,14 +47,21 @@ end
 
 local now = clock()
 
+-- A server that was started again, or a replica that took over, may come with a state that is out of date:
+-- what was granted since is missing from it.
+local function run_id()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+end
+
 local function load()
   local fields = redis.call('HGETALL', STATE)
   if #fields == 0 or redis.call('EXISTS', LOG) == 0 then return nil end
   local state = {}
   for i = 1, #fields, 2 do
     local name, value = fields[i], fields[i + 1]
-    state[name] = name == 'epoch' and value or tonumber(value)
+    state[name] = TEXT[name] and value or tonumber(value)
   end
+  if state.run ~= run_id() then return nil end
   return state
 end
 
@@ -187,8 +197,9 @@ local function grant(state, at, gap, new_batch)
   end
   redis.call('ZADD', LOG, unpack(entries))
   if new_batch then state.batch, state.batch_seq = 0, state.seq end
-  state.batch = ask.batch_size > 0 and state.batch + ask.cost or 0
+  state.batch = state.batch + ask.cost
   state.seq = state.seq + ask.cost
+  if ask.batch_size == 0 then state.batch, state.batch_seq = 0, state.seq end
   state.used = state.used + ask.cost
   state.free_at = at + gap
   return { at, permits }
@@ -280,6 +291,7 @@ function verbs.rebuild()
     batch_seq = 0,
     seq = 0,
     epoch = ask.epoch,
+    run = run_id(),
   })
   return { 'done' }
 end

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from django.core.files.storage import default_storage
+from django.db import connection
 
 from accounts.models import Account
 from delivery.models import MediaHandle, Run
@@ -29,8 +30,8 @@ class NotUploaded:
 
 
 def open_file(name: str) -> BinaryIO:
-    """A stored file, by its name in the storage."""
-    return cast("BinaryIO", default_storage.open(name, "rb"))
+    """A stored file, by its name in the storage: the file itself, since the network takes no Django `File`."""
+    return cast("BinaryIO", default_storage.open(name, "rb").file)
 
 
 def handles(
@@ -46,6 +47,7 @@ def handles(
     known = dict(MediaHandle.objects.filter(run=run, account=account).values_list("sha256", "handle"))
     for part in thaw(run.parts):
         if part.kind == "media" and part.sha256 not in known:
+            connection.close()  # back to the pool: a large file takes minutes
             uploaded = _upload(part, transport, keep_alive)
             if not isinstance(uploaded, Uploaded):
                 return NotUploaded(filename=part.filename, outcome=uploaded)

@@ -135,6 +135,10 @@ class Run(models.Model):
             models.CheckConstraint(
                 condition=Q(kind__in=["reminder", "second", "follow_up"]), name="run_kind_known"
             ),
+            models.CheckConstraint(
+                condition=Q(action__in=["message", "email", "connection_request", "inmail"]),
+                name="run_action_known",
+            ),
         ]
         indexes = [
             models.Index(fields=["owner", "-id"], name="run_by_owner"),

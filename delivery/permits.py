@@ -76,8 +76,9 @@ class Permits:
     def report(self) -> None:
         """Tell the limiter what was settled and given back, without asking for more."""
         if self._settled or self._returned:
-            self._limiter.settle(self.lease, self.action, self._settled, self._returned)
-            self._settled, self._returned = {}, []
+            answer = self._limiter.settle(self.lease, self.action, self._settled, self._returned)
+            if not isinstance(answer, Away):
+                self._settled, self._returned = {}, []
 
     def hold(self, seconds: float) -> None:
         self._limiter.hold(self.account.pk, self.action, self._now_ms() + int(seconds * 1000))

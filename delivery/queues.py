@@ -143,8 +143,10 @@ def _start_shift(account_id: int) -> int:
     return int(row[0])
 
 
-# Whether there is work is looked up in the same statement that clears the wake-up: a run that is fired
-# meanwhile either is seen here or sets the wake-up after this.
+# Whether there is work is looked up under the account's lock, which firing takes too: a run that is fired meanwhile
+# either is seen here or sets the wake-up after this. The lock has a statement of its own, since a statement that
+# waits for a lock still looks at other tables as they were before.
+LOCK = "SELECT 1 FROM accounts_account WHERE id = %(account)s FOR NO KEY UPDATE"
 END_SHIFT = """
 UPDATE accounts_account a
 SET wake_at = CASE
@@ -173,7 +175,8 @@ def end_shift(held: Lease, rest: Rest) -> None:
         "watchdog": watchdog(),
         "reason": rest.reason or "",
     }
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(LOCK, arguments)
         cursor.execute(END_SHIFT, arguments)
         row = cursor.fetchone()
     _quietly(lambda: _hand_over(held, rest, wanted=row is not None and row[1] is not None))

@@ -14,6 +14,7 @@ from django.db import connection
 from delivery import events, knobs, lifecycle
 from delivery.lease import Lease
 
+# As in claims.RECORD, the runs are changed last.
 RECLAIM = """
 WITH locked AS MATERIALIZED (
     SELECT r.id, r.owner_id, r.action FROM delivery_run r
@@ -42,8 +43,9 @@ WITH locked AS MATERIALIZED (
                                   outcome, provider_id, error, took_ms)
     SELECT m.begun_at, l.owner_id, %(account)s, m.run_id, m.id, l.action, m.parts_done, m.attempts,
            'unknown', '', 'interrupted while sending',
-           LEAST(%(longest_ms)s, (EXTRACT(EPOCH FROM %(now)s - m.begun_at) * 1000)::int)
+           GREATEST(0, LEAST(%(longest_ms)s, EXTRACT(EPOCH FROM %(now)s - m.begun_at) * 1000))::int
     FROM moved m JOIN locked l ON l.id = m.run_id WHERE m.begun_at IS NOT NULL
+    RETURNING 1
 ), counts AS (
     SELECT run_id, count(*) AS moved, count(*) FILTER (WHERE becomes = 'pending') AS pending
     FROM moved GROUP BY run_id
@@ -51,7 +53,7 @@ WITH locked AS MATERIALIZED (
 UPDATE delivery_run r
 SET sending = r.sending - c.moved, pending = r.pending + c.pending,
     unconfirmed = r.unconfirmed + c.moved - c.pending
-FROM counts c WHERE r.id = c.run_id
+FROM counts c, (SELECT count(*) FROM written) w WHERE r.id = c.run_id
 RETURNING r.id, r.owner_id
 """
 

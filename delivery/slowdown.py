@@ -43,7 +43,8 @@ class SlowDown:
                 every=settings.SLOW_DOWN_RECOVERY_SENDS,
             )
             self.account.clean_sends = 0
-            self._save()
+        # Also what is short of a step: a slow account sends few messages in one shift.
+        self._save()
 
     def _save(self) -> None:
         Account.objects.filter(pk=self.account.pk, fence=self.lease.fence).update(

@@ -14,6 +14,7 @@ from celery.worker.control import control_command
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
+from kombu.transport import redis
 
 from accounts.models import Account
 from activity.health import saw_worker
@@ -90,6 +91,24 @@ def look_for_queues(state: Any) -> dict[str, str]:
         if isinstance(step, FindQueues):
             step.look(state.consumer)
     return {"ok": "looked"}
+
+
+class QoS(redis.QoS):
+    """The messages of the broker that a worker has in work.
+
+    When Redis goes away, Celery closes the channel twice. By the second time the transport has no client, and
+    putting these messages back would end the worker with an AttributeError (celery and kombu 5.7.0). They are
+    not needed: an account that lost its pump is found by its wake-up.
+    """
+
+    def restore_unacked(self, client: Any = None) -> None:
+        if self.channel.connection.client is None:
+            self._delivered.clear()
+        else:
+            super().restore_unacked(client)
+
+
+redis.Channel.QoS = QoS
 
 
 @worker_ready.connect

@@ -29,11 +29,12 @@ def free_database(locks: Path) -> Iterator[int]:
 
 
 def with_database(url: str, number: int) -> str:
-    """The same server, another database: a query parameter for a socket, the path otherwise."""
-    parts = urlsplit(url)
-    query = {name: value for name, value in parse_qsl(parts.query) if name != "db"}
-    if parts.scheme == "unix":
-        query["db"] = str(number)
-    else:
-        parts = parts._replace(path=f"/{number}")
-    return parts._replace(query=urlencode(query)).geturl()
+    """The same server, another database: a query parameter, which wins over the path, and the path itself."""
+    address, _, query = url.partition("?")
+    parameters = {name: value for name, value in parse_qsl(query) if name != "db"}
+    if not address.startswith("unix://"):
+        parts = urlsplit(address)
+        return f"{parts.scheme}://{parts.netloc}/{number}" + (
+            f"?{urlencode(parameters)}" if parameters else ""
+        )
+    return f"{address}?{urlencode({**parameters, 'db': number})}"

@@ -1,7 +1,5 @@
 """Who sends."""
 
-import secrets
-
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -36,10 +34,6 @@ class AccountQuerySet(models.QuerySet["Account"]):
         return self.filter(wake_at__lte=now)
 
 
-def new_webhook_secret() -> str:
-    return secrets.token_urlsafe(24)
-
-
 class Account(models.Model):
     """One sending identity on one channel, through one transport, with its own limits."""
 
@@ -63,7 +57,6 @@ class Account(models.Model):
     zone = models.CharField("time zone", max_length=64, default="UTC", validators=[validate_zone])
     own_address = models.CharField(max_length=255, blank=True, help_text="Where a test send to oneself goes.")
     credentials = EncryptedJSONField(blank=True, default=dict)
-    webhook_secret = models.CharField(max_length=64, default=new_webhook_secret, editable=False)
 
     status = models.CharField(max_length=10, choices=Status, default=Status.UNPAIRED)
     status_reason = models.CharField(max_length=255, blank=True)

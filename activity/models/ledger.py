@@ -78,10 +78,15 @@ class Attempt(models.Model):
                 ),
                 name="attempt_outcome_known",
             ),
+            models.CheckConstraint(
+                condition=Q(action__in=["message", "email", "connection_request", "inmail"]),
+                name="attempt_action_known",
+            ),
         ]
         indexes = [
             models.Index(fields=["account", "action", "at"], name="attempt_limits"),
             models.Index(fields=["owner", "-at", "-id"], name="attempt_by_owner"),
+            models.Index(fields=["-at", "-id"], name="attempt_newest"),
             models.Index(fields=["run", "-id"], name="attempt_by_run"),
         ]
 

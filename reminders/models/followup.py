@@ -67,6 +67,9 @@ class FollowUp(models.Model):
                 condition=Q(status__in=["queued", "sent", "removed"]), name="follow_up_status_known"
             ),
             models.CheckConstraint(
+                condition=Q(urgency__in=["high", "medium", "low"]), name="follow_up_urgency_known"
+            ),
+            models.CheckConstraint(
                 condition=~Q(status="removed") | ~Q(removed_reason=""), name="follow_up_removed_for_a_reason"
             ),
         ]

@@ -108,6 +108,14 @@ class Reminder(models.Model):
                 condition=Q(status__in=["draft", "scheduled", "off", "done"]), name="reminder_status_known"
             ),
             models.CheckConstraint(
+                condition=Q(channel__in=["whatsapp", "email", "linkedin", "matrix"]),
+                name="reminder_channel_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(action__in=["message", "email", "connection_request", "inmail"]),
+                name="reminder_action_known",
+            ),
+            models.CheckConstraint(
                 condition=Q(schedule__in=["by_hand", "once", "cron"]), name="reminder_schedule_known"
             ),
             models.CheckConstraint(

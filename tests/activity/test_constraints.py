@@ -18,6 +18,7 @@ pytestmark = pytest.mark.django_db
 
 REFUSALS = [
     changed("an attempt with an unknown outcome", "attempt_outcome_known", AttemptFactory, outcome="lucky"),
+    changed("an attempt of an unknown action", "attempt_action_known", AttemptFactory, action="wave"),
     doubled("one inbound event twice", "inbound_once", InboundFactory, "account", "event_id"),
     changed("an inbound event of an unknown kind", "inbound_kind_known", InboundFactory, kind="rumour"),
     doubled("the same news twice for one owner", "notification_once", NotificationFactory, "owner", "key"),

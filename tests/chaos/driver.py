@@ -97,9 +97,7 @@ def run(*, run: int) -> dict[str, Any]:
 def targets(*, run: int) -> list[dict[str, Any]]:
     names = ("key", "status", "fence", "attempts", "error")
     rows = RunTarget.objects.filter(run_id=run).select_related("recipient", "run").order_by("pk")
-    return [
-        {name: getattr(row, name) for name in names} | {"address": row.recipient.address} for row in rows
-    ]
+    return [{name: getattr(row, name) for name in names} | {"address": row.recipient.address} for row in rows]
 
 
 def outcomes(*, run: int) -> list[str]:

@@ -63,7 +63,6 @@ class Lab:
         self.env = os.environ | TIMINGS
         self.env |= {"DEBUG": "true", "LOG_LEVEL": "WARNING", "LOG_JSON": "false"}
         self.env |= {"DATABASE_URL": self.servers.postgres.url, "REDIS_URL": self.servers.redis.url}
-        self.env |= {"PGHOST": str(self.servers.postgres.data)}
         self.env |= {"PACELINE_VAR": str(self.servers.home), "DATABASE_POOL": "8"}
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=self.env, check=True)
         self.gateway = SandboxProcess(self.servers.home / "sandbox.jsonl")
@@ -89,7 +88,9 @@ class Lab:
         self.workers.append(worker)
         self._programs.append(worker)
         with self.redis() as redis:
-            self.until(lambda: redis.hexists(WORKER_KEY, f"{name}@chaos") or not worker.running, f"{name} is ready")
+            self.until(
+                lambda: redis.hexists(WORKER_KEY, f"{name}@chaos") or not worker.running, f"{name} is ready"
+            )
         assert worker.running, worker.said()
         return worker
 

@@ -6,7 +6,6 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-
 from sandbox.process import SandboxProcess
 from tests.delivery.stage import Stage
 
@@ -21,6 +20,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess
 def quick(settings: Settings) -> Settings:
     """The engine's seconds as fractions of one, so that nobody waits for a test."""
     settings.PUMP_SECONDS = 5
+    settings.LEASE_SECONDS = 4
     settings.HORIZON_SECONDS = 1
     settings.BACKOFF_BASE_SECONDS = 0.02
     settings.RATE_LIMITED_SECONDS = 0.3

@@ -41,6 +41,7 @@ REFUSALS = [
     changed("a run without a send day", "run_send_days", RunFactory, send_days=0),
     changed("a run with an eighth day", "run_send_days", RunFactory, send_days=128),
     changed("a run with an unknown status", "run_status_known", RunFactory, status="stuck"),
+    changed("a run of an unknown action", "run_action_known", RunFactory, action="wave"),
     changed("a run of an unknown kind", "run_kind_known", RunFactory, kind="joke"),
     doubled(
         "two runs for one due moment",
@@ -61,8 +62,8 @@ REFUSALS = [
             f"a run that is {status} with {left} left",
             "run_settled_leaves_nothing",
             RunFactory,
-            {left: 1},
-            status=status,
+            {"status": status},
+            **{left: 1, "total": 1},
         )
         for status in sorted(SETTLED_RUN - {RunStatus.SUCCESS})
         for left in ("pending", "sending")

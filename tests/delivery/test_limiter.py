@@ -334,6 +334,13 @@ def test_a_permit_of_an_earlier_batch_that_comes_back_does_not_make_the_batch_lo
     assert pump.starts(want=3, returned=[first]) == [5_000, 10_000, 10_000]
 
 
+def test_what_comes_back_from_before_there_were_batches_does_not_make_the_first_longer(pump: Pump) -> None:
+    _, *unused = pump.take(want=4)
+    pump.pace = replace(UNLIMITED, batch_size=2, batch_pause_ms=5_000)
+    pump.give_back(unused)
+    assert pump.starts(want=3) == [0, 0, 5_000]
+
+
 # Holding
 
 
@@ -551,6 +558,21 @@ def test_a_redis_that_is_away_grants_nothing_and_says_so() -> None:
         server.start()
         assert pump.ask() == LeaseLost(), "the lease went with everything else"
         pump.lease = lease_of(redis)
+        assert pump.ask() == Forgotten()
+
+
+def test_a_redis_that_comes_back_with_an_old_snapshot_is_not_believed() -> None:
+    with PrivateRedis() as server, server.client() as redis:
+        pump = Pump(redis=redis, pace=replace(UNLIMITED, per_minute=2))
+        pump.limiter = Limiter(redis, lease_ttl_ms=HOUR, now_ms=lambda: pump.now)
+        pump.remember()
+        pump.take()
+        redis.save()
+        pump.take()
+        server.stop()
+        server.start()
+        assert redis.exists(lease_key(ACCOUNT))
+        assert pump.limiter.peek(ACCOUNT, "message", pump.pace, TODAY) == Forgotten()
         assert pump.ask() == Forgotten()
 
 

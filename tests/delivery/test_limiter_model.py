@@ -19,6 +19,7 @@ from tests.delivery.limiter_twin import Twin
 from tests.delivery.private_redis import PrivateRedis
 
 ACCOUNT = 17
+STATE = f"paceline:{{{ACCOUNT}}}:message:state"
 
 # So short that minutes, days and single milliseconds often meet.
 MINUTE, HOUR, DAY, HORIZON = 60, 400, 1_000, 50
@@ -190,6 +191,12 @@ class TwinMachine(RuleBasedStateMachine):
         day = self.day()
         answer = self.limiter.peek(ACCOUNT, "message", self.pace, day)
         assert answer == self.twin.peek(self.pace, day, self.now)
+
+    @invariant()
+    def the_batch_is_as_long(self) -> None:
+        """Looked up in the state, since an answer shows it only when the batch is full."""
+        if self.twin.knows:
+            assert int(self.redis.hget(STATE, "batch") or 0) == len(self.twin.batch)
 
     def teardown(self) -> None:
         """Every key has a time to live."""

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from accounts.models import User
 from reminders.models import Reminder
-from reminders.send_days import SendDaysField, day_names
+from reminders.send_days import SendDaysField
 from tests.factories import (
     FollowUpStepFactory,
     MediaFactory,
@@ -165,13 +165,6 @@ def test_parts_and_accounts_are_changed_inside_their_reminder(staff_client: Clie
     assert staff_client.post(change_url(reminder), form(reminder, **rows)).status_code == 302
     assert [(part.text, part.media) for part in reminder.parts.all()] == [("Hello", None), ("", media)]
     assert reminder.accounts.get() == other
-
-
-@pytest.mark.parametrize(
-    ("bits", "words"), [(127, "Every day"), (0b11111, "Mon, Tue, Wed, Thu, Fri"), (0b1000000, "Sun"), (0, "")]
-)
-def test_days_read_as_words(bits: int, words: str) -> None:
-    assert day_names(bits) == words
 
 
 def test_the_same_days_are_no_change() -> None:

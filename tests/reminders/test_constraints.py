@@ -99,6 +99,9 @@ REFUSALS = [
         "position",
     ),
     changed("a follow-up after no time", "follow_up_step_later", FollowUpStepFactory, after_hours=0),
+    changed("a reminder on an unknown channel", "reminder_channel_known", ReminderFactory, channel="pigeon"),
+    changed("a reminder of an unknown action", "reminder_action_known", ReminderFactory, action="wave"),
+    changed("a follow-up of an unknown urgency", "follow_up_urgency_known", FollowUpFactory, urgency="panic"),
     changed("a step of an unknown urgency", "follow_up_step_urgency", FollowUpStepFactory, urgency="panic"),
     doubled(
         "one follow-up step twice for one message",

@@ -12,7 +12,7 @@ from django.db import models, transaction
 from django.db.models import TextField, Value
 from django.db.models.functions import Cast
 
-from accounts.encryption import EncryptedJSONField, reencrypt
+from accounts.encryption import EncryptedJSONField, UnreadableSecretError, reencrypt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def _rotate_one(model: type[models.Model], pk: int, column: str, stored: str, ta
         return
     try:
         renewed = reencrypt(stored)
-    except InvalidToken:
+    except UnreadableSecretError:
         tally.unreadable.append(f"the {column} of {model._meta.verbose_name} {pk}")
         return
     # As a plain text value, which the field would otherwise encrypt once more.

@@ -1,0 +1,92 @@
+"""Any number of workers, and an account is still served by one pump at a time (P1); workers come and go."""
+
+import time
+
+import pytest
+
+from tests.chaos.evidence import part_keys, parts_out_of_order, pumps_that_overlapped
+from tests.chaos.lab import Lab
+
+LATENCY = 300
+PACE = {"per_minute": 1200}  # 20 per second, more than three at once can carry at this latency
+WORST_SECOND = 23  # 50 ms apart, up to 12 % less
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_an_account_is_never_served_by_two_workers_at_once(lab: Lab, workers: int) -> None:
+    lab.want_workers(workers)
+    senders = [lab.add_account(limits=PACE, idempotent=False, latency_ms=LATENCY) for _ in range(3)]
+    runs = {sender.id: lab.operator.fire(sender.id, targets=40) for sender in senders}
+    for _ in range(10):
+        for sender in senders:
+            lab.operator.send_pumps(sender.id, times=workers)
+        time.sleep(0.2)
+
+    for sender in senders:
+        assert lab.settled(runs[sender.id]).status == "success"
+        targets = lab.operator.targets(runs[sender.id])
+        assert sender.seen.arrivals() == dict.fromkeys(part_keys(targets), 1)
+        assert pumps_that_overlapped(sender.seen.received(), targets) == []
+        assert sender.seen.most_in_flight(LATENCY) == 3
+        assert sender.seen.worst(1000) <= WORST_SECOND
+
+
+def test_the_parts_of_a_group_stay_in_order_and_three_groups_are_open_at_most(lab: Lab) -> None:
+    lab.want_workers(2)
+    sender = lab.add_account(limits={"per_minute": 3000}, latency_ms=100)
+    run = lab.operator.fire(sender.id, targets=12, parts=3)
+    for _ in range(5):
+        lab.operator.send_pumps(sender.id, times=2)
+        time.sleep(0.2)
+
+    assert lab.settled(run).status == "success"
+    lines = sender.seen.received()
+    assert parts_out_of_order(lines, lab.operator.targets(run), parts=3) == []
+    assert sender.seen.most_groups_open() == 3
+
+
+def test_a_pump_delivered_five_times_at_once_sends_nothing_twice(lab: Lab) -> None:
+    lab.kill_workers()
+    sender = lab.add_account(idempotent=False, latency_ms=100)
+    run = lab.operator.fire(sender.id, targets=30)
+    lab.operator.send_pumps(sender.id, times=5)
+
+    lab.want_workers(2)
+
+    assert lab.settled(run).status == "success"
+    targets = lab.operator.targets(run)
+    assert sender.seen.arrivals() == dict.fromkeys(part_keys(targets), 1)
+    assert pumps_that_overlapped(sender.seen.received(), targets) == []
+
+
+def test_a_worker_asked_to_stop_lands_what_is_in_the_air_and_another_goes_on(lab: Lab) -> None:
+    lab.want_workers(1)
+    first = lab.workers[0]
+    sender = lab.add_account(idempotent=False, limits={"per_minute": 600}, latency_ms=500)
+    run = lab.operator.fire(sender.id, targets=40)
+    lab.delivered(sender, 5)
+
+    first.ask_to_stop()
+
+    assert first.exit_code() == 0
+    left = lab.operator.run(run)
+    assert (left.status, left.sending, left.unconfirmed) == ("running", 0, 0)
+    assert left.sent == len(sender.seen.received())
+    assert left.pending > 0
+    lab.want_workers(1)
+    assert lab.settled(run).status == "success"
+    assert sender.seen.arrivals() == dict.fromkeys(part_keys(lab.operator.targets(run)), 1)
+
+
+def test_a_new_account_is_served_without_a_restart_by_the_worker_of_its_share(lab: Lab) -> None:
+    lab.kill_workers()
+    lab.start_worker(share="1/2")
+    senders = [lab.add_account() for _ in range(2)]
+    runs = {sender.id: lab.operator.fire(sender.id, targets=5) for sender in senders}
+    of_first, of_second = sorted(senders, key=lambda sender: sender.id % 2)
+
+    assert lab.settled(runs[of_first.id]).status == "success"
+    assert lab.operator.run(runs[of_second.id]).pending == 5
+    lab.start_worker(share="2/2")
+    assert lab.settled(runs[of_second.id]).status == "success"
+    lab.kill_workers()

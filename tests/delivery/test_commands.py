@@ -1,0 +1,137 @@
+"""Steering runs from the terminal: what is said, and the exit code."""
+
+import time
+from collections.abc import Callable
+from io import StringIO
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import User
+from delivery.management.commands import run_status
+from delivery.models import Run
+from delivery.states import RunStatus
+from reminders.fire import fire
+from reminders.models import Reminder
+from tests.factories import ReminderFactory, RunFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
+
+MOVES = ("pause_run", "resume_run", "cancel_run", "retry_failed")
+
+
+@pytest.fixture
+def reminder(owner: User) -> Reminder:
+    return ReminderFactory.create(owner=owner, name="Fair", recipients=3, around_the_clock=True)
+
+
+@pytest.fixture
+def run(reminder: Reminder) -> Run:
+    return fire(reminder)
+
+
+def said(*arguments: Any, **options: Any) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out, **options)
+    return out.getvalue()
+
+
+def refused(*arguments: Any, **options: Any) -> tuple[int, str]:
+    with pytest.raises(CommandError) as error:
+        call_command(*arguments, **options)
+    return error.value.returncode, str(error.value)
+
+
+def test_a_reminder_is_fired(reminder: Reminder, owner: User) -> None:
+    text = said("fire_reminder", reminder.pk, user="owner")
+    run = Run.objects.get()
+    assert text == f"Run {run.pk}, Fair: running. 3 pending of 3.\n"
+
+
+def test_an_unknown_reminder_is_exit_code_2(db: None) -> None:
+    assert refused("fire_reminder", 404) == (2, "There is no reminder 404.")
+
+
+def test_a_reminder_without_recipients_is_exit_code_1(reminder: Reminder) -> None:
+    reminder.recipients.clear()
+    code, sentence = refused("fire_reminder", reminder.pk)
+    assert (code, "no recipients" in sentence) == (1, True)
+
+
+def test_a_stranger_fires_nothing(reminder: Reminder, stranger: User) -> None:
+    code, sentence = refused("fire_reminder", reminder.pk, user="stranger")
+    assert (code, "not yours" in sentence) == (1, True)
+
+
+def test_a_run_is_paused_resumed_and_canceled(run: Run) -> None:
+    assert f"Run {run.pk}, Fair: paused (operator). 3 pending of 3." in said("pause_run", run.pk)
+    assert f"Run {run.pk}, Fair: running. 3 pending of 3." in said("resume_run", run.pk)
+    assert f"Run {run.pk}, Fair: canceled. 3 skipped of 3." in said("cancel_run", run.pk)
+
+
+def test_failed_targets_are_retried(owner: User) -> None:
+    run = RunFactory.create(targets=1, reminder__owner=owner, reminder__around_the_clock=True)
+    run.targets.update(status="failed")
+    Run.objects.filter(pk=run.pk).update(status="failed", failed=1, pending=0)
+    assert "running. 1 pending of 1." in said("retry_failed", run.pk)
+
+
+@pytest.mark.parametrize("move", [*MOVES, "run_status"])
+def test_an_unknown_run_is_exit_code_2(move: str) -> None:
+    code, sentence = refused(move, 404)
+    assert (code, sentence) == (2, "There is no run 404. The Activity page lists all runs.")
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_an_unknown_user_is_exit_code_2(move: str, run: Run) -> None:
+    assert refused(move, run.pk, user="nobody") == (2, "There is no user nobody.")
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_somebody_elses_run_is_exit_code_1(move: str, run: Run, stranger: User) -> None:
+    code, sentence = refused(move, run.pk, user="stranger")
+    assert (code, "not yours" in sentence) == (1, True)
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_run_in_the_wrong_state_is_exit_code_1(move: str, owner: User) -> None:
+    run = RunFactory.create(reminder__owner=owner, canceled=True)
+    code, sentence = refused(move, run.pk)
+    assert (code, f"Run {run.pk} is canceled" in sentence) == (1, True)
+
+
+def test_the_status_is_a_sentence(run: Run) -> None:
+    assert said("run_status", run.pk) == f"Run {run.pk}, Fair: running. 3 pending of 3.\n"
+
+
+def while_sleeping(act: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this command alone: other threads sleep too."""
+    monkeypatch.setattr(run_status, "time", SimpleNamespace(sleep=act, monotonic=time.monotonic))
+
+
+def test_watching_ends_with_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def finish(_seconds: float) -> None:
+        Run.objects.filter(pk=run.pk).update(status=RunStatus.SUCCESS, sent=3, pending=0)
+
+    while_sleeping(finish, monkeypatch)
+    text = said("run_status", run.pk, watch=True)
+    assert "0 sent, 0 failed of 3" in text
+    assert text.endswith(f"3 sent, 0 failed of 3\nRun {run.pk}, Fair: success. 3 sent of 3.\n")
+
+
+def test_a_watcher_may_leave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    while_sleeping(interrupt, monkeypatch)
+    assert f"Run {run.pk}, Fair: running." in said("run_status", run.pk, watch=True)
+
+
+@pytest.mark.parametrize(
+    ("counts", "filled"),
+    [({}, 40), ({"pending": 4}, 0), ({"sent": 1, "failed": 1, "pending": 2}, 20), ({"sent": 4}, 40)],
+)
+def test_the_bar_is_filled_by_what_is_settled(counts: dict[str, int], filled: int) -> None:
+    assert run_status.bar(RunFactory.build(**counts)).count("█") == filled

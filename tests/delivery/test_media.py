@@ -1,0 +1,108 @@
+"""Media files go up once per run and account (SPEC M2)."""
+
+from uuid import uuid4
+
+from accounts.models import Account
+from delivery import engine
+from delivery.models import MediaHandle, Run
+from delivery.states import PauseReason, RunStatus
+from reminders.fire import fire
+from reminders.models import Media
+from sandbox.log import Line
+from sandbox.witness import uploads
+from tests.delivery.stage import Stage, counted, serve
+from tests.factories import MediaFactory, PartFactory, ReminderFactory
+
+
+def picture(stage: Stage) -> Media:
+    return MediaFactory.create(owner=stage.owner, content=uuid4().bytes * 100, stored=True)
+
+
+def fired(stage: Stage, *accounts: Account, media: list[Media], to: int = 4) -> Run:
+    reminder = ReminderFactory.create(
+        owner=stage.owner,
+        accounts=accounts,
+        recipients=stage.recipients(to),
+        parts=0,
+        window_start_hour=0,
+        window_end_hour=24,
+    )
+    for position, each in enumerate(media):
+        PartFactory.create(reminder=reminder, position=position, kind="media", text="Look", media=each)
+    return fire(reminder)
+
+
+def uploaded(stage: Stage, account: Account) -> list[Line]:
+    return uploads(stage.gateway.log, account.credentials["account"])
+
+
+def test_a_file_goes_up_once_and_every_message_uses_its_handle(stage: Stage) -> None:
+    account = stage.account()
+    media = picture(stage)
+    run = serve(fired(stage, account, media=[media]), account)
+    assert run.status == RunStatus.SUCCESS
+    [upload] = uploaded(stage, account)
+    assert upload["bytes"] == media.size
+    assert {line["media"] for line in stage.delivered(account)} == {MediaHandle.objects.get().handle}
+    assert {line["text"] for line in stage.delivered(account)} == {"Look"}
+
+
+def test_the_same_file_in_two_parts_goes_up_once(stage: Stage) -> None:
+    account = stage.account()
+    media = picture(stage)
+    serve(fired(stage, account, media=[media, media]), account)
+    assert len(uploaded(stage, account)) == 1
+    assert len(stage.delivered(account)) == 8
+
+
+def test_each_account_uploads_for_itself(stage: Stage) -> None:
+    accounts = [stage.account(), stage.account()]
+    serve(fired(stage, *accounts, media=[picture(stage)]), *accounts)
+    assert [len(uploaded(stage, account)) for account in accounts] == [1, 1]
+
+
+def test_another_run_uploads_again(stage: Stage) -> None:
+    account = stage.account()
+    media = picture(stage)
+    for _ in range(2):
+        serve(fired(stage, account, media=[media]), account)
+    assert len(uploaded(stage, account)) == 2
+
+
+def test_the_next_pump_remembers_the_handle(stage: Stage) -> None:
+    account = stage.account()
+    run = fired(stage, account, media=[picture(stage)])
+    run.targets.exclude(pk=run.targets.all()[0].pk).update(not_before=run.fired_at.replace(year=2999))
+    engine.pump(account.pk)
+    run.targets.update(not_before=run.fired_at)
+    serve(run, account)
+    assert len(uploaded(stage, account)) == 1
+    assert counted(run) == {"sent": 4}
+
+
+def test_an_upload_that_fails_is_tried_again_before_anything_is_sent(stage: Stage) -> None:
+    account = stage.account()
+    stage.behave(account, error_rate=0.5, seed=3)
+    run = serve(fired(stage, account, media=[picture(stage)]), account)
+    assert run.status == RunStatus.SUCCESS
+    assert len(uploaded(stage, account)) == 1
+
+
+def test_a_file_that_is_gone_pauses_the_run_and_names_it(stage: Stage) -> None:
+    account = stage.account()
+    media = picture(stage)
+    media.file.storage.delete(media.file.name or "")
+    run = serve(fired(stage, account, media=[media]), account)
+    assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.ERROR_RATE)
+    assert media.filename in run.summary
+    assert counted(run) == {"pending": 4}
+
+
+def test_what_is_sent_is_what_was_there_when_the_run_was_fired(stage: Stage) -> None:
+    account = stage.account()
+    media = picture(stage)
+    run = fired(stage, account, media=[media])
+    run.reminder.parts.all().delete()
+    serve(run, account)
+    assert len(uploaded(stage, account)) == 1
+    assert MediaHandle.objects.get().sha256 == media.sha256

@@ -1,0 +1,50 @@
+from io import BytesIO
+
+import pytest
+
+from delivery.parts import FrozenPart, Letter, thaw
+from delivery.render import MissingVariableError
+
+TEXT = FrozenPart(kind="text", text="Hello {{ name }}")
+MEDIA = FrozenPart(
+    kind="media",
+    text="For {{ name }}",
+    sha256="a" * 64,
+    file="aa/aaa",
+    filename="fair.png",
+    content_type="image/png",
+)
+LETTER = Letter(
+    action="message",
+    subject="To {{ name }}",
+    open_file=lambda name: BytesIO(name.encode()),
+    handles={"a" * 64: "handle-1"},
+)
+
+
+@pytest.mark.parametrize("part", [TEXT, MEDIA])
+def test_a_frozen_part_survives_the_database(part: FrozenPart) -> None:
+    assert thaw([part.as_json()]) == (part,)
+
+
+def test_a_frozen_part_keeps_only_what_it_has() -> None:
+    assert TEXT.as_json() == {"kind": "text", "text": "Hello {{ name }}"}
+
+
+def test_a_text_is_written_for_its_recipient() -> None:
+    message = LETTER.message(TEXT, address="+6012", values={"name": "Ada"})
+    assert (message.address, message.text, message.subject) == ("+6012", "Hello Ada", "To Ada")
+    assert (message.kind, message.media, message.action) == ("text", None, "message")
+
+
+def test_a_media_part_has_its_caption_its_handle_and_its_file() -> None:
+    message = LETTER.message(MEDIA, address="+6012", values={"name": "Ada"})
+    assert message.text == "For Ada"
+    assert message.media is not None
+    assert (message.media.handle, message.media.filename) == ("handle-1", "fair.png")
+    assert message.media.open().read() == b"aa/aaa"
+
+
+def test_a_variable_without_a_value_is_no_message() -> None:
+    with pytest.raises(MissingVariableError):
+        LETTER.message(TEXT, address="+6012", values={})

@@ -1,0 +1,82 @@
+"""A run's state in a sentence."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from delivery import summary
+from delivery.models import Run
+from delivery.states import PauseReason
+from tests.factories import AccountFactory, AttemptFactory, RunAccountFactory, RunFactory, RunTargetFactory
+
+pytestmark = pytest.mark.django_db
+
+RATE = "The account's rate was the limit"
+CAP = "The account's daily cap was reached"
+ERRORS = "Errors slowed it down"
+MEDIA = "Large media took most of the time"
+
+
+def run_of(owner: User, **values: Any) -> Run:
+    return RunFactory.create(reminder__owner=owner, **values)
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ({"sent": 3}, "3 of 3 delivered."),
+        ({"sent": 1, "failed": 2}, "1 of 3 delivered, 2 failed."),
+        (
+            {"sent": 1, "failed": 2, "skipped": 3, "unconfirmed": 4},
+            "1 of 10 delivered, 2 failed, 3 skipped, 4 unconfirmed.",
+        ),
+    ],
+)
+def test_an_end_names_what_was_not_delivered(owner: User, counts: dict[str, int], sentence: str) -> None:
+    assert summary.finished(run_of(owner, **counts)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (PauseReason.ERROR_RATE, "3 of 5 attempts failed"),
+        (PauseReason.OPERATOR, "Paused by an operator."),
+        (PauseReason.DAILY_CAP, "daily cap is reached"),
+        (PauseReason.ACCOUNT_OFFLINE, "when the account can send again"),
+    ],
+)
+def test_a_pause_says_why_and_how_far_it_got(owner: User, reason: PauseReason, words: str) -> None:
+    run = run_of(owner, paused=True, pause_reason=reason, sent=2, failed=3, pending=4, sending=1)
+    assert words in summary.paused(run)
+    assert summary.paused(run).endswith("2 of 10 groups delivered, 5 still pending.")
+
+
+@pytest.mark.parametrize(
+    ("counts", "waiting_for", "took_ms", "kind", "cause"),
+    [
+        ({"sent": 20}, "gap", 100, "text", RATE),
+        ({"sent": 20}, "per_day", 100, "text", CAP),
+        ({"sent": 20}, "slowed", 100, "text", ERRORS),
+        ({"sent": 18, "failed": 2}, "per_day", 100, "text", ERRORS),
+        ({"sent": 20}, "gap", 9000, "media", MEDIA),
+        ({"sent": 20}, "gap", 9000, "text", RATE),
+        ({"sent": 19, "failed": 1}, "gap", 100, "text", RATE),
+    ],
+)
+def test_what_held_a_run_back(
+    owner: User, counts: dict[str, int], waiting_for: str, took_ms: int, kind: str, cause: str
+) -> None:
+    run = run_of(owner, parts=[{"kind": kind}], **counts)
+    account = AccountFactory.create(owner=owner, waiting_for=waiting_for)
+    RunAccountFactory.create(run=run, account=account)
+    AttemptFactory.create(target=RunTargetFactory.create(run=run, account=account), took_ms=took_ms)
+    assert summary.held_back(run).startswith(cause)
+
+
+def test_an_account_that_stopped_is_named_with_its_reason(owner: User) -> None:
+    account = AccountFactory.create(owner=owner, name="Office phone")
+    told = summary.account_stopped(run_of(owner, sent=1, pending=2), account, "logged out")
+    assert told.startswith(
+        "Office phone stopped sending: logged out. 1 of 3 groups delivered, 2 still pending."
+    )
