@@ -21,6 +21,7 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
+from accounts.encryption import UnreadableSecretError
 from accounts.models import Account
 from delivery import claims, events, knobs, lifecycle, media, pacing, queues, rescue, retry
 from delivery.claims import Claimed, Counts, Landing, Ledgered, NextRun
@@ -77,7 +78,7 @@ def _transport(account: Account) -> Transport | None:
     """How the account sends; one whose credentials cannot be used is offline until somebody mends them."""
     try:
         return wire().transport(account.transport, account.credentials)
-    except TransportError as error:
+    except (TransportError, UnreadableSecretError) as error:
         if account.status == Account.Status.ACTIVE:
             lifecycle.stop_account(account, status=Account.Status.OFFLINE, reason=str(error))
         return None

@@ -30,7 +30,9 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         if not settings.DEBUG:
             raise CommandError("The demo has a known password: it is only made with DEBUG=true.")
-        if not User.objects.filter(username=USERNAME).exists():
+        if User.objects.filter(username=USERNAME).exists():
+            follow_the_sandbox()
+        else:
             make_demo()
         if not options["quiet"]:
             self.stdout.write(f"Log in as {USERNAME} with the password {PASSWORD}.")
@@ -55,6 +57,14 @@ def make_demo() -> None:
     reminder.tags.add(tag)
     for position, account in enumerate(accounts):
         ReminderAccount.objects.create(reminder=reminder, account=account, position=position)
+
+
+def follow_the_sandbox() -> None:
+    """It may listen on another port than the last time."""
+    for account in Account.objects.filter(owner__username=USERNAME, transport="sandbox"):
+        if account.credentials.get("base_url") != settings.SANDBOX_URL:
+            account.credentials = {**account.credentials, "base_url": settings.SANDBOX_URL}
+            account.save(update_fields=["credentials"])
 
 
 def _account(owner: User, name: str) -> Account:
