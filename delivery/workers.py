@@ -93,22 +93,22 @@ def look_for_queues(state: Any) -> dict[str, str]:
     return {"ok": "looked"}
 
 
-class QoS(redis.QoS):
-    """The messages of the broker that a worker has in work.
+class Channel(redis.Channel):
+    """A channel of the broker that says so when its connection is gone.
 
-    When Redis goes away, Celery closes the channel twice. By the second time the transport has no client, and
-    putting these messages back would end the worker with an AttributeError (celery and kombu 5.7.0). They are
-    not needed: an account that lost its pump is found by its wake-up.
+    When Redis goes away, messages in work are put back and acknowledged on a channel that is already closed.
+    Celery expects an error of the connection from that and goes on; kombu 5.7.0 raises an AttributeError, which
+    ends the worker. The messages are not missed: an account without a pump is found by its wake-up.
     """
 
-    def restore_unacked(self, client: Any = None) -> None:
-        if self.channel.connection.client is None:
-            self._delivered.clear()
-        else:
-            super().restore_unacked(client)
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        if self.connection is None or self.connection.client is None:
+            raise ConnectionError("The connection to the broker is closed.")
+        parameters: dict[str, Any] = super()._connparams(asynchronous)
+        return parameters
 
 
-redis.Channel.QoS = QoS
+redis.Transport.Channel = Channel
 
 
 @worker_ready.connect

@@ -9,8 +9,6 @@ from typing import Any
 
 from tests.chaos.programs import PROJECT
 
-STATUSES_AT_REST = {"success", "partial", "failed", "canceled", "paused"}
-
 
 class DriverError(Exception):
     """What was asked could not be done, in the driver's words."""

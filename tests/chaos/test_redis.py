@@ -1,6 +1,7 @@
 """Redis loses its memory, dies, or comes back empty mid-run: no burst, no limit crossed, nothing lost (P8)."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -20,6 +21,7 @@ def flush(lab: Lab) -> None:
 
 def restart(lab: Lab) -> None:
     lab.servers.kill_redis()
+    time.sleep(3)
     lab.servers.redis.start()
 
 
@@ -30,7 +32,9 @@ def restart_empty(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("disaster", [flush, restart, restart_empty])
-def test_a_redis_that_is_lost_mid_run_costs_no_message_and_no_limit(lab: Lab, disaster) -> None:
+def test_a_redis_that_is_lost_mid_run_costs_no_message_and_no_limit(
+    lab: Lab, disaster: Callable[[Lab], None]
+) -> None:
     lab.want_workers(1)
     sender = lab.add_account(limits=LIMITS, latency_ms=50)
     run = lab.operator.fire(sender.id, targets=TARGETS)

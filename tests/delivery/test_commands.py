@@ -10,11 +10,13 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
+from delivery import lifecycle
 from delivery.management.commands import run_status
 from delivery.models import Run
-from delivery.states import RunStatus
+from delivery.states import RunStatus, TargetStatus
 from reminders.fire import fire
 from reminders.models import Reminder
+from tests.delivery.stage import becomes
 from tests.factories import ReminderFactory, RunFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
@@ -71,11 +73,10 @@ def test_a_run_is_paused_resumed_and_canceled(run: Run) -> None:
     assert f"Run {run.pk}, Fair: canceled. 3 skipped of 3." in said("cancel_run", run.pk)
 
 
-def test_failed_targets_are_retried(owner: User) -> None:
-    run = RunFactory.create(targets=1, reminder__owner=owner, reminder__around_the_clock=True)
-    run.targets.update(status="failed")
-    Run.objects.filter(pk=run.pk).update(status="failed", failed=1, pending=0)
-    assert "running. 1 pending of 1." in said("retry_failed", run.pk)
+def test_failed_targets_are_retried(run: Run) -> None:
+    becomes(run, *[TargetStatus.FAILED] * 3)
+    lifecycle.settle(run.pk)
+    assert "running. 3 pending of 3." in said("retry_failed", run.pk)
 
 
 @pytest.mark.parametrize("move", [*MOVES, "run_status"])

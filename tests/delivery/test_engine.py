@@ -1,6 +1,7 @@
 """The pump against the real sandbox, whose own log is the judge of what was sent."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -657,18 +658,22 @@ def test_a_pump_of_an_account_that_does_not_exist_says_so(stage: Stage, redis: R
     assert not redis.exists(lease_key(999_999_999))
 
 
+@pytest.mark.xfail(reason="a target claimed again has two slots in the shift")
 def test_a_quick_pause_and_resume_between_parts_sends_no_part_twice(stage: Stage, quick: Settings) -> None:
-    quick.PART_GAP_MIN_MS = quick.PART_GAP_MAX_MS = 60
-    account = stage.account(idempotent=False)
-    run = stage.fire(account, to=2, parts=4)
-    with pumping(stage, account, after=2):
-        for _ in range(3):
-            lifecycle.pause(run, reason=PauseReason.OPERATOR)
-            lifecycle.resume(run)
+    """The target is claimed again while its next part is still on the agenda from before."""
+    quick.PART_GAP_MIN_MS = quick.PART_GAP_MAX_MS = 500
+    quick.HORIZON_SECONDS = 0.1
+    account = stage.account(idempotent=False, limits={"gap_min": 0.15, "gap_max": 0.15})
+    run = stage.fire(account, to=3, parts=4)
+    with pumping(stage, account, after=1):
+        while not Attempt.objects.filter(run=run).exists():
+            time.sleep(0.01)
+        lifecycle.pause(run, reason=PauseReason.OPERATOR)
+        lifecycle.resume(run)
     serve(run, account)
-    assert counted(run) == {"sent": 2}
+    assert counted(run) == {"sent": 3}
     assert doubles(stage.gateway.log, account.credentials["account"]) == {}
-    assert len(stage.delivered(account)) == 8
+    assert len(stage.delivered(account)) == 12
 
 
 def _queue(account: Account) -> str:

@@ -4,7 +4,6 @@ import threading
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
 from pytest_django import Settings
 from redis import Redis
@@ -104,13 +103,18 @@ def test_a_run_that_is_gone_keeps_nobody_from_hearing_of_others(
     assert [event["run"] for event in told.of(f"run-{run.pk}")] == [run.pk]
 
 
-async def test_it_arrives_through_the_channel_layer(redis: Redis) -> None:
-    run = await sync_to_async(RunFactory.create)(success=True, sent=2)
+@pytest.fixture
+def delivered(transactional_db: None) -> Run:
+    return RunFactory.create(success=True, sent=2)
+
+
+async def test_it_arrives_through_the_channel_layer(delivered: Run, redis: Redis) -> None:
+    run = delivered
     layer = get_channel_layer()
     assert layer is not None
     channel = await layer.new_channel()
     await layer.group_add(events.run_group(run.pk), channel)
-    await sync_to_async(events.run_changed)(run.pk, run.owner_id)
+    events.run_changed(run.pk, run.owner_id)
     event = await layer.receive(channel)
     assert (event["type"], event["status"], event["sent"]) == ("run.changed", "success", 2)
     await layer.group_discard(events.run_group(run.pk), channel)

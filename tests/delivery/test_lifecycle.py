@@ -17,11 +17,11 @@ from accounts.models import Account, User
 from activity.models import Notification
 from delivery import lifecycle
 from delivery.lifecycle import WrongStateError
-from delivery.models import Run, RunTarget
+from delivery.models import Run
 from delivery.states import PauseReason, RunStatus, TargetStatus
 from delivery.tick import tick
 from reminders.fire import fire
-from tests.delivery.stage import abandon, add_up, counted, status_of
+from tests.delivery.stage import abandon, add_up, becomes, counted, status_of
 from tests.factories import (
     AccountFactory,
     AttemptFactory,
@@ -58,17 +58,6 @@ def daytime(owner: User, recipients: int = 3, **values: Any) -> Run:
     return running(
         owner, recipients, zone="Asia/Kuala_Lumpur", window_start_hour=6, window_end_hour=18, **values
     )
-
-
-def becomes(run: Run, *statuses: TargetStatus, **values: Any) -> Run:
-    """Pretend that the engine has brought the first targets this far."""
-    pending = run.targets.filter(status=TargetStatus.PENDING).order_by("pk")
-    for target, status in zip(list(pending), statuses, strict=False):
-        RunTarget.objects.filter(pk=target.pk).update(status=status, **values)
-        setattr(run, status, getattr(run, status) + 1)
-        run.pending -= 1
-    run.save()
-    return run
 
 
 def ended(owner: User, *statuses: TargetStatus) -> Run:
