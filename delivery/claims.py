@@ -7,7 +7,7 @@ lost its lease changes nothing.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -162,8 +162,9 @@ def claim(run_id: int, account_id: int, *, fence: int, most: int, now: datetime)
 # Asked again after a lost answer, it gives the same one.
 BEGIN = """
 UPDATE delivery_runtarget t SET begun_at = %(now)s, attempts = t.attempts + (t.begun_at IS NULL)::int
-FROM delivery_run r, accounts_account a, accounts_recipient p
-WHERE t.id = ANY(%(targets)s::bigint[]) AND t.status = 'sending' AND t.fence = %(fence)s
+FROM unnest(%(targets)s::bigint[], %(parts)s::int[]) AS w(id, part),
+     delivery_run r, accounts_account a, accounts_recipient p
+WHERE t.id = w.id AND t.parts_done = w.part AND t.status = 'sending' AND t.fence = %(fence)s
   AND (t.begun_at IS NULL OR t.begun_at = %(now)s)
   AND r.id = t.run_id AND r.status = 'running' AND r.closes_at > %(sendable)s
   AND a.id = t.account_id AND a.fence = %(fence)s AND a.status = 'active'
@@ -172,9 +173,16 @@ RETURNING t.id, t.attempts
 """
 
 
-def begin(targets: Iterable[int], *, fence: int, now: datetime, sendable: datetime) -> dict[int, int]:
-    """Write down the intent to send; answers with those that may go, each with the number of its attempt."""
-    arguments: dict[str, Any] = {"targets": list(targets), "fence": fence, "now": now, "sendable": sendable}
+def begin(parts: Mapping[int, int], *, fence: int, now: datetime, sendable: datetime) -> dict[int, int]:
+    """Write down the intent to send a part to each target; answers with those that may go, each with the number of
+    its attempt."""
+    arguments: dict[str, Any] = {
+        "targets": list(parts),
+        "parts": list(parts.values()),
+        "fence": fence,
+        "now": now,
+        "sendable": sendable,
+    }
     with connection.cursor() as cursor:
         cursor.execute(BEGIN, arguments)
         return dict(cursor.fetchall())

@@ -10,12 +10,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TypeVar, assert_never
-from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -24,16 +22,17 @@ from django.db import InterfaceError, OperationalError, connection
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account
 from delivery import claims, events, knobs, lifecycle, media, pacing, queues, rescue, retry
-from delivery.claims import Claimed, Counts, Landing, Ledgered, NextRun
+from delivery.claims import Counts, Landing, Ledgered, NextRun
 from delivery.lease import Lease
 from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
-from delivery.models import Run, target_key
-from delivery.outcomes import Rejected, Sent, name_of
-from delivery.parts import FrozenPart, Letter, thaw
+from delivery.models import Run
+from delivery.outcomes import Rejected, Sent
+from delivery.parts import Letter, thaw
 from delivery.permits import Permits
 from delivery.queues import Rest
 from delivery.render import MissingVariableError
 from delivery.retry import Effect, Verdict
+from delivery.slots import Served, Slot, all_within, landing_of
 from delivery.slowdown import SlowDown
 from delivery.states import PauseReason, TargetStatus, WaitReason
 from delivery.transports.base import Transport, TransportError
@@ -84,31 +83,6 @@ def _transport(account: Account) -> Transport | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """A run as this account sends it."""
-
-    run_id: int
-    key: UUID
-    whose: Ledgered
-    parts: tuple[FrozenPart, ...]
-    letter: Letter
-
-
-@dataclass(order=True, slots=True, kw_only=True)
-class Slot:
-    """One message on the agenda or in the air."""
-
-    at: float  # monotonic
-    target: Claimed = field(compare=False)
-    run: Served = field(compare=False)
-    part: int = field(compare=False)
-    permits: list[str] = field(compare=False)  # one per part that is still to come, this one first
-    planned_ms: int = field(compare=False)
-    attempt: int = field(compare=False, default=0)
-    began_at: datetime = field(compare=False, default=datetime.min)  # noqa: DTZ901 - until it begins
-
-
 class Shift:
     """One pump's minute with one account."""
 
@@ -117,7 +91,7 @@ class Shift:
         self.lease = lease
         self.transport = transport
         self.slow_down = SlowDown(account, lease)
-        self.permits: Permits | None = None
+        self.permits: dict[str, Permits] = {}  # each action has limits of its own
         self.served: dict[int, Served] = {}
         self.agenda: list[Slot] = []  # first messages to targets, by time
         self.following: list[Slot] = []  # next messages to targets in `groups`, by time
@@ -163,8 +137,8 @@ class Shift:
         while self.air:
             self._land(timeout=1.0)
             self._keep_lease()
-        if self.permits is not None:
-            self.permits.report()
+        for permits in self.permits.values():
+            permits.report()
 
     def _wants_more(self) -> bool:
         if self.over or self.leaving or (self.rest is not None and not self.rest.due()):
@@ -175,14 +149,18 @@ class Shift:
 
     def _until_next(self) -> float:
         """Seconds until there is something to do, if nothing lands before."""
+        if self.over:
+            return 1.0
+        if self.leaving and not (self.agenda or self.following or self.air):
+            return 0.0
         moments = [self.ends, self.renew_at]
         if self.following:
             moments.append(self.following[0].at)
         if self.agenda and len(self.groups) < self._concurrency():
             moments.append(self.agenda[0].at)
-        if not (self.agenda or self.leaving or self.over):
+        if not (self.agenda or self.leaving):
             moments.append(self.rest.at if self.rest is not None else 0.0)
-        return 1.0 if self.over else max(0.0, min(moments) - time.monotonic())
+        return max(0.0, min(moments) - time.monotonic())
 
     def _concurrency(self) -> int:
         return self.account.group_concurrency or int(settings.GROUP_CONCURRENCY)
@@ -225,13 +203,16 @@ class Shift:
     def _media_trouble(self, run: Run, trouble: media.NotUploaded) -> None:
         verdict = retry.decide(trouble.outcome, attempt=1, idempotent=True, knobs=knobs.retry_knobs())
         if verdict.target is TargetStatus.FAILED:
-            lifecycle.pause(run, reason=PauseReason.ERROR_RATE, detail=trouble.sentence())
+            self._pause_run(run.pk, trouble.sentence())
             return
         self._affect_account(verdict)
         self._rest(Rest.after(verdict.retry_after or LOOK_AGAIN, WaitReason.SLOWED))
 
     def _take_permits(self, run: Served, chosen: NextRun) -> None:
         permits = self._permits_for(run.whose.action)
+        if never := permits.why_never(len(run.parts)):
+            self._pause_run(run.run_id, never)
+            return
         held = [*self.air.values(), *self.following, *self.agenda]
         answer = self._patiently(
             lambda: permits.take(
@@ -256,18 +237,16 @@ class Shift:
                 assert_never(answer)
 
     def _permits_for(self, action: str) -> Permits:
-        """Each action has limits of its own."""
-        if self.permits is None or self.permits.action != action:
-            if self.permits is not None:
-                self.permits.report()
-            self.permits = self._patiently(lambda: Permits(self.account, self.lease, action))
-        return self.permits
+        if action not in self.permits:
+            self.permits[action] = self._patiently(lambda: Permits(self.account, self.lease, action))
+        return self.permits[action]
 
     def _claim(self, run: Served, units: tuple[Unit, ...], permits: Permits) -> None:
         fence, most, now = self.lease.fence, len(units), datetime.now(UTC)
         claimed = self._patiently(
             lambda: claims.claim(run.run_id, self.account.pk, fence=fence, most=most, now=now)
         )
+        self._forget({target.target_id for target in claimed})
         for unit, target in zip(units, claimed, strict=False):
             left = len(run.parts) - target.parts_done
             permits.give_back(unit.permits[left:])
@@ -286,6 +265,16 @@ class Shift:
             # Paused or stopped since it was chosen, or another fence: look again, not at once.
             self._rest(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
 
+    def _forget(self, targets: set[int]) -> None:
+        """Slots of targets that were taken from this shift, by a pause and a resume, and are claimed anew."""
+        for slots in (self.agenda, self.following):
+            stale = [slot for slot in slots if slot.target_id in targets]
+            for slot in stale:
+                slots.remove(slot)
+                self._permits_for(slot.run.whose.action).give_back(slot.permits)
+            heapq.heapify(slots)
+        self.groups -= targets
+
     # Launch: the last look, then off.
 
     def _launch_due(self) -> None:
@@ -295,14 +284,14 @@ class Shift:
         now = datetime.now(UTC)
         begun = self._patiently(
             lambda: claims.begin(
-                [slot.target.target_id for slot in due],
+                {slot.target_id: slot.part for slot in due},
                 fence=self.lease.fence,
                 now=now,
                 sendable=knobs.sendable(now),
             )
         )
-        refused = [slot for slot in due if slot.target.target_id not in begun]
-        self._send([slot for slot in due if slot.target.target_id in begun], begun, now)
+        refused = [slot for slot in due if slot.target_id not in begun]
+        self._send([slot for slot in due if slot.target_id in begun], begun, now)
         if refused:
             # Paused, canceled, closed, opted out or no longer ours: the rest of the agenda is asked for again.
             self._give_back(refused)
@@ -316,26 +305,19 @@ class Shift:
             due.append(heapq.heappop(self.following))
         while self.agenda and self.agenda[0].at <= now and len(self.groups) < self._concurrency():
             slot = heapq.heappop(self.agenda)
-            self.groups.add(slot.target.target_id)
+            self.groups.add(slot.target_id)
             due.append(slot)
         return due
 
     def _send(self, slots: Iterable[Slot], begun: dict[int, int], now: datetime) -> None:
         parcels = []
         for slot in slots:
-            target_id = slot.target.target_id
-            slot.attempt, slot.began_at = begun[target_id], now
-            self.air[target_id] = slot
-            part = slot.run.parts[slot.part]
+            slot.attempt, slot.began_at = begun[slot.target_id], now
+            self.air[slot.target_id] = slot
             try:
-                message = slot.run.letter.message(
-                    part, address=slot.target.address, values=slot.target.values
-                )
+                parcels.append(Parcel(tag=slot.target_id, message=slot.message(), key=slot.key))
             except MissingVariableError as error:
-                self.landed.put(Landed(tag=target_id, outcome=Rejected(reason=str(error)), took_ms=0))
-            else:
-                key = f"{target_key(slot.run.key, target_id)}-{slot.part}"
-                parcels.append(Parcel(tag=target_id, message=message, key=key))
+                self.landed.put(Landed(tag=slot.target_id, outcome=Rejected(reason=str(error)), took_ms=0))
         if parcels:
             wire().launch(self.transport, parcels, self.landed)
 
@@ -344,7 +326,7 @@ class Shift:
     def _land(self, *, timeout: float) -> None:
         """Wait for results up to `timeout`, then record all there are, run by run."""
         by_run: dict[int, list[tuple[Slot, Landed]]] = {}
-        for landed in _all_within(self.landed, timeout):
+        for landed in all_within(self.landed, timeout):
             slot = self.air[landed.tag]
             by_run.setdefault(slot.run.run_id, []).append((slot, landed))
         for news in by_run.values():
@@ -358,7 +340,7 @@ class Shift:
             for slot, landed in news
         ]
         landings = [
-            _landing(slot, landed, verdict) for (slot, landed), verdict in zip(news, verdicts, strict=True)
+            landing_of(slot, landed, verdict) for (slot, landed), verdict in zip(news, verdicts, strict=True)
         ]
         whose, fence, now = news[0][0].run.whose, self.lease.fence, datetime.now(UTC)
         counts = self._patiently(lambda: claims.record(landings, whose, fence=fence, now=now))
@@ -370,14 +352,16 @@ class Shift:
 
     def _came_down(self, slot: Slot, landing: Landing, *, clean: bool) -> None:
         """Its next part follows, or its place is free."""
-        del self.air[slot.target.target_id]
+        del self.air[slot.target_id]
         permits = self._permits_for(slot.run.whose.action)
         permits.settle(slot.permits.pop(0))
         if clean:
             self._patiently(self.slow_down.count_clean_send)
         if landing.status is not TargetStatus.SENDING:
-            self.groups.discard(slot.target.target_id)
+            self.groups.discard(slot.target_id)
             permits.give_back(slot.permits)
+            if landing.status is TargetStatus.PENDING:
+                self.leaving, self.rest = False, None  # there is something to send again
         elif self.over:
             self._give_back([slot])
         else:
@@ -393,6 +377,14 @@ class Shift:
             lambda: lifecycle.trip(counts.run_id)
         ):
             self._drop_agenda()
+
+    def _pause_run(self, run_id: int, why: str) -> None:
+        """It cannot go on as it is; unless somebody stopped it already."""
+        try:
+            run = Run.objects.get(pk=run_id)
+            self._patiently(lambda: lifecycle.pause(run, reason=PauseReason.ERROR_RATE, detail=why))
+        except lifecycle.WrongStateError:
+            log.info("already_stopped", run=run_id)
 
     def _affect_account(self, verdict: Verdict) -> None:
         match verdict.effect:
@@ -410,8 +402,8 @@ class Shift:
 
     def _hold(self, seconds: float, *, slower: bool) -> None:
         self._patiently(lambda: self.slow_down.hold(seconds, slower=slower))
-        if self.permits is not None:
-            self.permits.hold(seconds)
+        for permits in self.permits.values():
+            permits.hold(seconds)
 
     def _stop_account(self, status: Account.Status, reason: str) -> None:
         self._patiently(lambda: lifecycle.stop_account(self.account, status=status, reason=reason))
@@ -428,7 +420,7 @@ class Shift:
         """Claimed, not begun: the targets go back to pending, the permits to the limiter."""
         if not slots:
             return
-        targets, now = [slot.target.target_id for slot in slots], datetime.now(UTC)
+        targets, now = [slot.target_id for slot in slots], datetime.now(UTC)
         runs = self._patiently(lambda: claims.let_go(targets, fence=self.lease.fence, now=now))
         self.groups.difference_update(targets)
         for slot in slots:
@@ -458,35 +450,3 @@ class Shift:
                 time.sleep(0.5)
             finally:
                 connection.close()  # back to the pool: a pump that waits holds no connection
-
-
-def _all_within(landed: "SimpleQueue[Landed]", timeout: float) -> list[Landed]:
-    """The next result, if one comes in time, and all others that are there by then."""
-    results = []
-    try:
-        results.append(landed.get(timeout=timeout))
-        while True:
-            results.append(landed.get_nowait())
-    except Empty:
-        return results
-
-
-def _landing(slot: Slot, landed: Landed, verdict: Verdict) -> Landing:
-    """The ledger's row for a message, and what its target becomes."""
-    sent = isinstance(landed.outcome, Sent)
-    parts_done = slot.part + 1 if sent else slot.part
-    more = sent and parts_done < len(slot.run.parts)
-    wait = verdict.retry_after if verdict.target is TargetStatus.PENDING else None
-    return Landing(
-        target_id=slot.target.target_id,
-        part=slot.part,
-        attempt=slot.attempt,
-        began_at=slot.began_at,
-        took_ms=landed.took_ms,
-        outcome=name_of(landed.outcome),
-        provider_id=getattr(landed.outcome, "provider_id", "")[:255],
-        error=verdict.error[:500],
-        status=TargetStatus.SENDING if more else verdict.target,
-        parts_done=parts_done,
-        not_before=datetime.now(UTC) + timedelta(seconds=wait) if wait else None,
-    )

@@ -129,6 +129,8 @@ class Announcer:
                 self._changed.set()
         runs = Run.objects.defer("parts").in_bulk([each.pk for each in ready if each.kind == "run"])
         for each in ready:
+            if each.kind == "run" and each.pk not in runs:
+                continue  # gone since
             body = self._run_body(runs[each.pk]) if each.kind == "run" else {"account": each.pk}
             for group in each.groups:
                 wire().start(_send(group, {"type": f"{each.kind}.changed", **body})).result(timeout=5)

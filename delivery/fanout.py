@@ -51,7 +51,9 @@ WITH audience AS (
     SELECT p.id, p.account_id, row_number() OVER (ORDER BY p.id) - 1 AS turn,
            CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
                 WHEN p.blocked_at IS NOT NULL THEN 'blocked'
-                WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS refused
+                WHEN p.archived_at IS NOT NULL THEN 'no longer reachable'
+                WHEN p.account_id <> ALL(%(accounts)s) THEN 'reached only by another account'
+                ELSE '' END AS refused
     FROM audience JOIN accounts_recipient p ON p.id = audience.id
 ), made AS (
     INSERT INTO delivery_runtarget (run_id, recipient_id, account_id, status, not_before, error, settled_at)

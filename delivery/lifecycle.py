@@ -106,8 +106,10 @@ def retry_failed(run: Run, *, by: User | None = None) -> Run:
 
 @transaction.atomic
 def confirm(target: RunTarget, *, by: User | None = None) -> Run:
-    """A person saw that an unconfirmed message did arrive."""
+    """A person saw that an unconfirmed message did arrive; parts that come after it still go out."""
     run, target = _locked_unconfirmed(target, by)
+    if target.parts_done + 1 < len(run.parts):
+        return _send_on(run, target, by, parts_done=target.parts_done + 1)
     target.status, target.error, target.settled_at = TargetStatus.SENT, "", timezone.now()
     target.save(update_fields=["status", "error", "settled_at"])
     run.unconfirmed, run.sent = run.unconfirmed - 1, run.sent + 1
@@ -123,11 +125,16 @@ def confirm(target: RunTarget, *, by: User | None = None) -> Run:
 def resend(target: RunTarget, *, by: User | None = None) -> Run:
     """A person saw that an unconfirmed message did not arrive, and wants it sent."""
     run, target = _locked_unconfirmed(target, by)
+    return _send_on(run, target, by, parts_done=target.parts_done)
+
+
+def _send_on(run: Run, target: RunTarget, by: User | None, *, parts_done: int) -> Run:
+    """Queue an unconfirmed target again, from its next part on."""
     if target.account.status != Account.Status.ACTIVE:
         _refuse(run, [target.account])
     target.status, target.error, target.settled_at, target.attempts = TargetStatus.PENDING, "", None, 0
-    target.not_before = timezone.now()
-    target.save(update_fields=["status", "error", "settled_at", "attempts", "not_before"])
+    target.not_before, target.parts_done = timezone.now(), parts_done
+    target.save(update_fields=["status", "error", "settled_at", "attempts", "not_before", "parts_done"])
     run.unconfirmed, run.pending = run.unconfirmed - 1, run.pending + 1
     run.changed_by, run.canceled_at = by, None
     if run.status in SETTLED_RUN:
@@ -395,7 +402,7 @@ def _finish(run: Run) -> None:
 def _ending(run: Run) -> RunStatus:
     if run.sent == run.total and run.total > 0:
         return RunStatus.SUCCESS
-    if run.canceled_at is not None and run.sent == 0 and run.unconfirmed == 0 and run.failed == 0:
+    if run.canceled_at is not None and run.sent == 0 and run.unconfirmed == 0:
         return RunStatus.CANCELED
     return RunStatus.PARTIAL if run.sent or run.unconfirmed else RunStatus.FAILED
 

@@ -66,6 +66,17 @@ class Permits:
             case Forgotten():
                 return Away(reason="Redis forgets what it is told")
 
+    def why_never(self, cost: int) -> str:
+        """A sentence if no waiting could ever let `cost` messages leave together; else nothing."""
+        caps = {"minute": self.pace.per_minute, "hour": self.pace.per_hour, "day": self.pace.per_day}
+        for period, cap in caps.items():
+            if 0 < cap < cost:
+                return (
+                    f"This message has {cost} parts, and {self.account} may send {cap} per {period}. "
+                    "Use fewer parts, or raise the limit."
+                )
+        return ""
+
     def settle(self, permit: str) -> None:
         """Its message has landed: the receiver saw it by now at the latest."""
         self._settled[permit] = self._now_ms()

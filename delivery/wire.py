@@ -6,6 +6,7 @@ and finds each result in its own queue.
 """
 
 import asyncio
+import atexit
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
@@ -71,6 +72,11 @@ class Wire:
         """Run something asynchronous; the thread may wait for it, or not."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    def close(self) -> None:
+        """Close what is open; the program ends."""
+        if self._session is not None:
+            self.start(self._session.close()).result(timeout=5)
+
     async def _make(self, kind: str, credentials: Mapping[str, str]) -> Transport:
         if self._session is None:
             self._session = open_session()
@@ -88,6 +94,7 @@ def wire() -> Wire:
     with _lock:
         if _wire is None:
             _wire = Wire()
+            atexit.register(_wire.close)
         return _wire
 
 

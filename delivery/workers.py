@@ -104,7 +104,7 @@ class Channel(redis.Channel):
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         if self.connection is None or self.connection.client is None:
             raise ConnectionError("The connection to the broker is closed.")
-        parameters: dict[str, Any] = super()._connparams(asynchronous)
+        parameters: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[no-untyped-call]
         return parameters
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from sandbox.log import Line
@@ -73,4 +74,4 @@ def pumps_that_overlapped(lines: Sequence[Line], targets: Iterable[TargetView]) 
     """
     fences = {f"{target.key}-0": target.fence or 0 for target in targets}
     served = [fences[line["key"]] for line in lines]
-    return [(before, after) for before, after in zip(served, served[1:], strict=False) if after < before]
+    return [(before, after) for before, after in pairwise(served) if after < before]

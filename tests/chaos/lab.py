@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
@@ -143,6 +143,14 @@ class Lab:
     def delivered(self, sender: Sender, count: int) -> None:
         """Wait until so many messages of an account have arrived."""
         self.until(lambda: len(sender.seen.delivered()) >= count, f"{count} messages arrive")
+
+    def asked(self, senders: Sequence[Sender], count: int) -> None:
+        """Wait until the gateway has received so many requests more from these accounts."""
+        enough = count + sum(len(sender.seen.received()) for sender in senders)
+        self.until(
+            lambda: sum(len(sender.seen.received()) for sender in senders) >= enough,
+            f"{count} messages leave",
+        )
 
     def until(self, happened: Callable[[], object], what: str, seconds: float = LIVENESS) -> None:
         """Wait for something; the servers may be away meanwhile."""

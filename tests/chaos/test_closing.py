@@ -3,7 +3,7 @@
 from tests.chaos.evidence import part_keys
 from tests.chaos.lab import Lab
 
-TARGETS = 60
+TARGETS = 32
 
 
 def test_nothing_leaves_after_the_window_has_closed_and_resume_finishes_the_run(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -40,6 +41,10 @@ TROUBLES = {
 Case = tuple[Sender, int]
 
 
+def was_asked(sender: Sender, times: int) -> bool:
+    return len(sender.seen.received()) >= times
+
+
 @pytest.fixture(scope="module")
 def cases(whole_lab: Lab) -> dict[tuple[str, bool], Case]:
     """All troubles at once, each on two accounts of its own: with and without idempotency keys."""
@@ -52,10 +57,7 @@ def cases(whole_lab: Lab) -> dict[tuple[str, bool], Case]:
             made[name, idempotent] = sender, lab.operator.fire(sender.id, targets=TARGETS)
     for (name, _), (sender, _run) in made.items():
         trouble = TROUBLES[name]
-        lab.until(
-            lambda sender=sender, trouble=trouble: len(sender.seen.received()) >= trouble.until,
-            f"a gateway that {name} is asked",
-        )
+        lab.until(partial(was_asked, sender, trouble.until), f"a gateway that {name} is asked")
         lab.gateway.behave(sender.name, **trouble.healthy)
     return made
 

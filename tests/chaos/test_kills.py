@@ -2,31 +2,31 @@
 
 import random
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from tests.chaos.evidence import part_keys
 from tests.chaos.lab import Lab, Sender
 
-LATENCY = {"latency_ms": 150, "jitter_ms": 150}
+LATENCY: Mapping[str, Any] = {"latency_ms": 150, "jitter_ms": 150}
 SLOW = {"per_minute": 240}
 PER_KILL = 12  # targets of each account for every kill, so that there is work left at the last one
 
 
 def kill_at_random(lab: Lab, senders: list[Sender], *, kills: int, seed: int) -> None:
-    """Kill the worker in the middle of sending, each time after another number of messages."""
+    """Kill one of two workers in the middle of sending, now and then both, after any number of messages."""
     dice = random.Random(seed)
-    for _ in range(kills):
-        lab.want_workers(1)
-        before = sum(len(sender.seen.received()) for sender in senders)
-        enough = before + dice.randint(1, 12)
-        lab.until(
-            lambda enough=enough: sum(len(sender.seen.received()) for sender in senders) >= enough,
-            "messages leave again",
-        )
+    for number in range(1, kills + 1):
+        lab.want_workers(2)
+        lab.asked(senders, dice.randint(1, 12))
         time.sleep(dice.random() * 0.5)
-        lab.kill_workers()
-    lab.want_workers(1)
+        if number % 3 == 0:
+            lab.kill_workers()
+        else:
+            lab.kill(dice.choice(lab.workers))
+    lab.want_workers(2)
 
 
 def kill_and_settle(lab: Lab, *, kills: int, seed: int) -> None:

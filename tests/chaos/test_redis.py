@@ -21,7 +21,7 @@ def flush(lab: Lab) -> None:
 
 def restart(lab: Lab) -> None:
     lab.servers.kill_redis()
-    time.sleep(3)
+    time.sleep(2)
     lab.servers.redis.start()
 
 

@@ -63,7 +63,7 @@ def test_a_worker_asked_to_stop_lands_what_is_in_the_air_and_another_goes_on(lab
     lab.want_workers(1)
     first = lab.workers[0]
     sender = lab.add_account(idempotent=False, limits={"per_minute": 600}, latency_ms=500)
-    run = lab.operator.fire(sender.id, targets=40)
+    run = lab.operator.fire(sender.id, targets=25)
     lab.delivered(sender, 5)
 
     first.ask_to_stop()

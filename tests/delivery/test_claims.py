@@ -39,7 +39,9 @@ def claim(run: Run, account: Account, *, fence: int = FENCE, most: int = 10) -> 
 
 def begin(claimed: list[Claimed], *, fence: int = FENCE) -> dict[int, int]:
     now = datetime.now(UTC)
-    return claims.begin([each.target_id for each in claimed], fence=fence, now=now, sendable=now)
+    return claims.begin(
+        {each.target_id: each.parts_done for each in claimed}, fence=fence, now=now, sendable=now
+    )
 
 
 def let_go(claimed: list[Claimed], *, fence: int = FENCE) -> list[int]:
@@ -269,7 +271,9 @@ def test_who_opted_out_meanwhile_is_skipped_with_the_reason(account: Account) ->
 def test_a_record_moves_targets_ledger_and_counters_together(account: Account) -> None:
     run = run_of(account, 5)
     taken = [each.target_id for each in claim(run, account)]
-    begin_ids = claims.begin(taken, fence=FENCE, now=timezone.now(), sendable=timezone.now())
+    begin_ids = claims.begin(
+        dict.fromkeys(taken, 0), fence=FENCE, now=timezone.now(), sendable=timezone.now()
+    )
     assert len(begin_ids) == 5
     later = timezone.now() + timedelta(seconds=9)
     counts = record(

@@ -276,7 +276,6 @@ def test_a_network_failure_is_tried_again_and_fails_after_five_attempts(stage: S
     assert all(wait >= 20 * 2**n for n, wait in enumerate(waits)), waits
 
 
-@pytest.mark.xfail(reason="the shift was leaving already")
 def test_a_network_failure_of_the_last_target_is_tried_again_in_the_same_shift(stage: Stage) -> None:
     account = stage.account()
     stage.behave(account, error_rate=1, latency_ms=30)
@@ -515,7 +514,6 @@ def test_the_daily_cap_holds_when_redis_forgets(stage: Stage, redis: Redis) -> N
     assert len(stage.received(account)) == 4
 
 
-@pytest.mark.xfail(reason="the limiter's mistake passes through the pump")
 def test_a_message_of_more_parts_than_a_limit_allows_pauses_its_run_with_a_sentence(stage: Stage) -> None:
     account = stage.account(per_minute=2)
     run = serve(stage.fire(account, to=2, parts=3), account)
@@ -589,7 +587,6 @@ def test_work_that_is_left_has_a_wake_up_and_none_has_none(stage: Stage, quick: 
     assert account.waiting_for == WaitReason.NOTHING_TO_SEND
 
 
-@pytest.mark.xfail(reason="the shift naps once more before it notices that it is leaving")
 def test_a_shift_with_nothing_left_ends_at_once(stage: Stage, quick: Settings) -> None:
     """Else it would end with its time, and not know what it waits for; the next run would wait for its lease."""
     quick.PUMP_SECONDS = 1
@@ -658,7 +655,6 @@ def test_a_pump_of_an_account_that_does_not_exist_says_so(stage: Stage, redis: R
     assert not redis.exists(lease_key(999_999_999))
 
 
-@pytest.mark.xfail(reason="a target claimed again has two slots in the shift")
 def test_a_quick_pause_and_resume_between_parts_sends_no_part_twice(stage: Stage, quick: Settings) -> None:
     """The target is claimed again while its next part is still on the agenda from before."""
     quick.PART_GAP_MIN_MS = quick.PART_GAP_MAX_MS = 500

@@ -91,7 +91,6 @@ def test_an_account_is_told_to_its_owner(told: Told, redis: Redis, settings: Set
     ]
 
 
-@pytest.mark.xfail(reason="a KeyError loses the rest of the round")
 def test_a_run_that_is_gone_keeps_nobody_from_hearing_of_others(
     told: Told, redis: Redis, settings: Settings
 ) -> None:
