@@ -193,7 +193,8 @@ def _is_server(process: psutil.Process) -> bool:
     name = process.info["name"] or ""
     if "redis" in name or "valkey" in name:
         return process.pid == int(Redis.from_url(os.environ["REDIS_URL"]).info("server")["process_id"])
-    return name == "postgres" and (process.parent() is None or process.parent().name() != "postgres")
+    parent = process.parent()
+    return name == "postgres" and (parent is None or parent.name() != "postgres")
 
 
 def _cpu(process: psutil.Process) -> float:

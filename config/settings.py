@@ -109,6 +109,7 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             **_database["OPTIONS"],
+            "prepare_threshold": 5,  # for `delivery/statements.py`: Django's own queries are never prepared
             "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
         },
     },
@@ -208,6 +209,7 @@ CELERY_WORKER_ENABLE_SOFT_SHUTDOWN_ON_IDLE = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever: a broker that is away comes back
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "priority_steps": [0],
     "visibility_timeout": 600,

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
+from delivery.statements import execute
 from delivery.states import RunStatus, TargetStatus
 
 
@@ -96,11 +95,10 @@ LIMIT 1
 
 def next_run(account_id: int, *, now: datetime, sendable: datetime) -> NextRun | None:
     """By priority, then firing, among the runs with a target due now; else the one whose target is due first."""
-    with connection.cursor() as cursor:
-        cursor.execute(NEXT_RUN, {"account": account_id, "now": now, "sendable": sendable})
-        row = cursor.fetchone()
-    if row is None:
+    rows = execute(NEXT_RUN, {"account": account_id, "now": now, "sendable": sendable})
+    if not rows:
         return None
+    (row,) = rows
     return NextRun(run_id=row[0], closes_at=row[1], not_before=row[2], sent=row[3], failed=row[4])
 
 
@@ -142,19 +140,17 @@ def claim(run_id: int, account_id: int, *, fence: int, most: int, now: datetime)
         "most": most,
         "now": now,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(CLAIM, arguments)
-        return [
-            Claimed(
-                target_id=row[0],
-                attempts=row[1],
-                parts_done=row[2],
-                address=row[3],
-                name=row[4],
-                fields=json.loads(row[5]),
-            )
-            for row in cursor.fetchall()
-        ]
+    return [
+        Claimed(
+            target_id=row[0],
+            attempts=row[1],
+            parts_done=row[2],
+            address=row[3],
+            name=row[4],
+            fields=json.loads(row[5]),
+        )
+        for row in execute(CLAIM, arguments)
+    ]
 
 
 # The last look before a message leaves: its run still runs and is in its window, its account may still send and
@@ -183,9 +179,8 @@ def begin(parts: Mapping[int, int], *, fence: int, now: datetime, sendable: date
         "now": now,
         "sendable": sendable,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(BEGIN, arguments)
-        return dict(cursor.fetchall())
+    rows = execute(BEGIN, arguments)
+    return {row[0]: row[1] for row in rows}
 
 
 LET_GO = """
@@ -216,9 +211,7 @@ RETURNING r.id
 
 def let_go(targets: Iterable[int], *, fence: int, now: datetime) -> list[int]:
     """Give back what was claimed and not begun; who opted out meanwhile is skipped. Answers with the runs."""
-    with connection.cursor() as cursor:
-        cursor.execute(LET_GO, {"targets": list(targets), "fence": fence, "now": now})
-        return [row[0] for row in cursor.fetchall()]
+    return [row[0] for row in execute(LET_GO, {"targets": list(targets), "fence": fence, "now": now})]
 
 
 # The ledger gets its row whatever became of the lease: the message did leave. The target moves only while it
@@ -291,6 +284,7 @@ def record(landings: Sequence[Landing], whose: Ledgered, *, fence: int, now: dat
         "fence": fence,
         "now": now,
         "target": [landing.target_id for landing in landings],
+        "status": [landing.status.value for landing in landings],
     }
     for name in (
         "part",
@@ -300,14 +294,12 @@ def record(landings: Sequence[Landing], whose: Ledgered, *, fence: int, now: dat
         "outcome",
         "provider_id",
         "error",
-        "status",
         "parts_done",
         "not_before",
     ):
         arguments[name] = [getattr(landing, name) for landing in landings]
-    with connection.cursor() as cursor:
-        cursor.execute(RECORD, arguments)
-        return _counts(cursor.fetchone())
+    (row,) = execute(RECORD, arguments)
+    return _counts(row)
 
 
 def _counts(row: tuple[Any, ...]) -> Counts:

@@ -41,6 +41,7 @@ from delivery.wire import Landed, Parcel, wire
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
+MOST_CATCHING_UP = 0.5  # seconds by which a message may be late without moving those behind it
 LONGEST_NAP = 10.0  # seconds that a pump waits with a thread of its own; a longer wait arms a wake-up
 LOOK_AGAIN = 1.0  # seconds until a run of which nothing could be claimed is looked at again
 PATIENCE = 60.0  # seconds for which results wait for a database that is away
@@ -281,15 +282,7 @@ class Shift:
         due = self._pop_due()
         if not due:
             return
-        now = datetime.now(UTC)
-        begun = self._patiently(
-            lambda: claims.begin(
-                {slot.target_id: slot.part for slot in due},
-                fence=self.lease.fence,
-                now=now,
-                sendable=knobs.sendable(now),
-            )
-        )
+        now, begun = self._patiently(lambda: self._begin(due))
         refused = [slot for slot in due if slot.target_id not in begun]
         self._send([slot for slot in due if slot.target_id in begun], begun, now)
         if refused:
@@ -297,9 +290,17 @@ class Shift:
             self._give_back(refused)
             self._drop_agenda()
 
+    def _begin(self, due: list[Slot]) -> tuple[datetime, dict[int, int]]:
+        """The moment is read once there is a connection: the window may close while the database is away."""
+        connection.ensure_connection()
+        now = datetime.now(UTC)
+        parts = {slot.target_id: slot.part for slot in due}
+        return now, claims.begin(parts, fence=self.lease.fence, now=now, sendable=knobs.sendable(now))
+
     def _pop_due(self) -> list[Slot]:
         """A group that has begun goes on; a new one begins while there is room."""
         now = time.monotonic()
+        self._keep_gaps(now)
         due = []
         while self.following and self.following[0].at <= now:
             due.append(heapq.heappop(self.following))
@@ -308,6 +309,14 @@ class Shift:
             self.groups.add(slot.target_id)
             due.append(slot)
         return due
+
+    def _keep_gaps(self, now: float) -> None:
+        """What a slow gateway or database held up does not bunch: all that is behind it moves on as well."""
+        if self.agenda and len(self.groups) < self._concurrency():
+            late = now - self.agenda[0].at
+            if late > MOST_CATCHING_UP:
+                for slot in self.agenda:
+                    slot.at += late
 
     def _send(self, slots: Iterable[Slot], begun: dict[int, int], now: datetime) -> None:
         parcels = []
@@ -326,7 +335,7 @@ class Shift:
     def _land(self, *, timeout: float) -> None:
         """Wait for results up to `timeout`, then record all there are, run by run."""
         by_run: dict[int, list[tuple[Slot, Landed]]] = {}
-        for landed in all_within(self.landed, timeout):
+        for landed in all_within(self.landed, timeout, in_the_air=len(self.air)):
             slot = self.air[landed.tag]
             by_run.setdefault(slot.run.run_id, []).append((slot, landed))
         for news in by_run.values():

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 
 from delivery import events, knobs, lifecycle
 from delivery.lease import Lease
+from delivery.statements import execute
 
 # As in claims.RECORD, the runs are changed last.
 RECLAIM = """
@@ -71,9 +71,6 @@ def reclaim(held: Lease, *, idempotent: bool) -> None:
         "doubt_ended": now - longest,
         "longest_ms": int(longest.total_seconds() * 1000),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(RECLAIM, arguments)
-        runs = cursor.fetchall()
-    for run_id, owner_id in runs:
+    for run_id, owner_id in execute(RECLAIM, arguments):
         lifecycle.settle(run_id)
         events.run_changed(run_id, owner_id)

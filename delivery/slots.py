@@ -1,5 +1,6 @@
 """What a pump holds in its hands: runs as its account sends them, and messages on their way."""
 
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
@@ -9,10 +10,13 @@ from delivery.claims import Claimed, Landing, Ledgered
 from delivery.models import target_key
 from delivery.outcomes import Sent, name_of
 from delivery.parts import FrozenPart, Letter
-from delivery.retry import Verdict
+from delivery.retry import Effect, Verdict
 from delivery.states import TargetStatus
 from delivery.transports.base import Message
 from delivery.wire import Landed
+
+CROWD = 8  # messages in the air from which on results are recorded together
+LINGER = 0.02  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +58,19 @@ class Slot:
         return self.run.letter.message(part, address=self.target.address, values=self.target.values)
 
 
-def all_within(landed: "SimpleQueue[Landed]", timeout: float) -> list[Landed]:
-    """The next result, if one comes in time, and all others that are there by then."""
-    results = []
+def all_within(landed: "SimpleQueue[Landed]", timeout: float, *, in_the_air: int) -> list[Landed]:
+    """The next result, if one comes in time, and all others that are there by then.
+
+    Where many are in the air, half of them are waited for, very briefly: they share one statement, and their
+    places are taken by as many.
+    """
+    results: list[Landed] = []
+    crowd = in_the_air // 2 if in_the_air >= CROWD else 0
     try:
         results.append(landed.get(timeout=timeout))
+        until = time.monotonic() + LINGER
+        while len(results) < crowd:
+            results.append(landed.get(timeout=max(0.0, until - time.monotonic())))
         while True:
             results.append(landed.get_nowait())
     except Empty:
@@ -70,7 +82,10 @@ def landing_of(slot: Slot, landed: Landed, verdict: Verdict) -> Landing:
     sent = isinstance(landed.outcome, Sent)
     parts_done = slot.part + 1 if sent else slot.part
     more = sent and parts_done < len(slot.run.parts)
-    wait = verdict.retry_after if verdict.target is TargetStatus.PENDING else None
+    # While its account is held, the target keeps its place: else an account that is away would ask for every one of
+    # its targets in turn before it is known to be offline.
+    waits = verdict.target is TargetStatus.PENDING and verdict.effect is not Effect.HOLD
+    wait = verdict.retry_after if waits else None
     return Landing(
         target_id=slot.target.target_id,
         part=slot.part,

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from delivery import transports
 from delivery.outcomes import Outcome, Unknown
-from delivery.transports.base import Message, Transport
+from delivery.transports.base import Message, Timeouts, Transport
 from delivery.transports.http import open_session
 
 log = structlog.get_logger(__name__)
@@ -80,7 +80,7 @@ class Wire:
     async def _make(self, kind: str, credentials: Mapping[str, str]) -> Transport:
         if self._session is None:
             self._session = open_session()
-        return transports.make(kind, credentials, self._session)
+        return transports.make(kind, credentials, self._session, timeouts=_timeouts())
 
 
 _running: set[asyncio.Task[None]] = set()
@@ -96,6 +96,11 @@ def wire() -> Wire:
             _wire = Wire()
             atexit.register(_wire.close)
         return _wire
+
+
+def _timeouts() -> Timeouts:
+    total = settings.SEND_TIMEOUT_SECONDS
+    return Timeouts(connect=min(settings.CONNECT_TIMEOUT_SECONDS, total / 2), total=total, upload=6 * total)
 
 
 async def _carry(transport: Transport, parcel: Parcel, landed: "SimpleQueue[Landed]") -> None:

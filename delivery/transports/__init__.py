@@ -2,7 +2,7 @@
 
 import aiohttp
 
-from delivery.transports.base import Credentials, Transport, TransportError
+from delivery.transports.base import Credentials, Timeouts, Transport, TransportError
 from delivery.transports.sandbox import SandboxTransport
 
 _KINDS: tuple[type[Transport], ...] = (SandboxTransport,)
@@ -17,9 +17,11 @@ def kinds() -> dict[str, type[Transport]]:
     return {transport.kind: transport for transport in _KINDS}
 
 
-def make(kind: str, credentials: Credentials, session: aiohttp.ClientSession) -> Transport:
+def make(
+    kind: str, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
+) -> Transport:
     """One account's transport; raises UnknownKindError or CredentialsError."""
     transport = kinds().get(kind)
     if transport is None:
         raise UnknownKindError(f"There is no transport named {kind}.")
-    return transport(credentials, session)
+    return transport(credentials, session, timeouts=timeouts)

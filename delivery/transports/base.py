@@ -176,6 +176,19 @@ class SessionChanged:
 InboundEvent = Inbound | Receipt | SessionChanged
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds. A connect timeout must come first, or it could not be told from a read timeout."""
+
+    connect: float = 5.0
+    total: float = 20.0
+    upload: float = 120.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.connect < min(self.total, self.upload):
+            raise ValueError("The connect timeout must be shorter than the others.")
+
+
 class Transport(ABC):
     """One account's way to its service. Kinds that speak HTTP start from `http_transport.HttpTransport`."""
 
@@ -184,9 +197,12 @@ class Transport(ABC):
     default_capabilities: ClassVar[Capabilities]
     credential_fields: ClassVar[tuple[CredentialField, ...]]
 
-    def __init__(self, credentials: Credentials, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
+    ) -> None:
         self.credentials = checked(credentials, self.credential_fields)
         self.session = session
+        self.timeouts = timeouts or Timeouts()
 
     @property
     def capabilities(self) -> Capabilities:

@@ -67,19 +67,6 @@ MAX_WAIT = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
-    """Seconds. A connect timeout must come first, or it could not be told from a read timeout."""
-
-    connect: float = 5.0
-    total: float = 20.0
-    upload: float = 120.0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.connect < min(self.total, self.upload):
-            raise ValueError("The connect timeout must be shorter than the others.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What is to be sent. Headers and body stay out of its repr: they hold tokens and people's words."""
 

@@ -9,13 +9,20 @@ from typing import Any, BinaryIO, ClassVar
 import aiohttp
 
 from delivery.outcomes import NotConnected, Outcome, RateLimited, Rejected, TryAgain, Unknown
-from delivery.transports.base import Credentials, Media, Message, Transport, UnansweredError, Uploaded
+from delivery.transports.base import (
+    Credentials,
+    Media,
+    Message,
+    Timeouts,
+    Transport,
+    UnansweredError,
+    Uploaded,
+)
 from delivery.transports.http import (
     STATUSES,
     Answer,
     Failure,
     Request,
-    Timeouts,
     exchange,
     meaning,
     retry_after,
@@ -37,8 +44,7 @@ class HttpTransport(Transport):
     def __init__(
         self, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
     ) -> None:
-        super().__init__(credentials, session)
-        self.timeouts = timeouts or Timeouts()
+        super().__init__(credentials, session, timeouts=timeouts)
         self._secrets = [self.credentials[f.name] for f in self.credential_fields if f.secret]
 
     async def send(self, message: Message, key: str) -> Outcome:

@@ -17,10 +17,11 @@ from delivery.transports.base import (
     Media,
     Message,
     Pairing,
+    Timeouts,
     UnansweredError,
     Uploaded,
 )
-from delivery.transports.http import Answer, Request, Timeouts, gateway_url, json_request
+from delivery.transports.http import Answer, Request, gateway_url, json_request
 from delivery.transports.http_transport import HttpTransport
 
 PAGE = 500

@@ -155,3 +155,17 @@ def test_a_gateway_that_is_down_for_a_while_costs_nothing(lab: Lab) -> None:
 
     assert lab.settled(run).status == "success"
     assert sender.seen.arrivals() == dict.fromkeys(part_keys(lab.operator.targets(run)), 1)
+
+
+def test_what_a_hanging_gateway_held_up_is_not_made_up_for_by_a_burst(lab: Lab) -> None:
+    lab.want_workers(1)
+    sender = lab.add_account(limits=PACE, latency_ms=10)
+    run = lab.operator.fire(sender.id, targets=40)
+    lab.delivered(sender, 5)
+
+    lab.gateway.behave(sender.name, hang=1.0)
+    lab.asked([sender], 3)
+    lab.gateway.behave(sender.name, hang=0.0)
+
+    assert lab.settled(run).status == "success"
+    assert sender.seen.worst(1000) <= 13  # 600 per minute are 100 ms apart, up to 12 % less

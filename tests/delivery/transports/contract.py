@@ -38,11 +38,12 @@ from delivery.transports.base import (
     MediaRef,
     Message,
     NotOfferedError,
+    Timeouts,
     Transport,
     UnansweredError,
     Uploaded,
 )
-from delivery.transports.http import Timeouts, open_session
+from delivery.transports.http import open_session
 from delivery.transports.http_transport import HttpTransport
 
 SECRET = "wholly-secret-4711"

@@ -20,12 +20,11 @@ from delivery.outcomes import (
     TryAgain,
     Unknown,
 )
-from delivery.transports.base import AccountState, Capabilities, CredentialField, Message
+from delivery.transports.base import AccountState, Capabilities, CredentialField, Message, Timeouts
 from delivery.transports.http import (
     STATUSES,
     Answer,
     Request,
-    Timeouts,
     exchange,
     gateway_url,
     json_request,
