@@ -108,8 +108,10 @@ DATABASES = {
         "ENGINE": "django.db.backends.postgresql",
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
+            # For `delivery/statements.py`; Django's own queries are never prepared.
+            "prepare_threshold": 5,
+            "options": "-c plan_cache_mode=force_generic_plan",
             **_database["OPTIONS"],
-            "prepare_threshold": 5,  # for `delivery/statements.py`: Django's own queries are never prepared
             "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
         },
     },

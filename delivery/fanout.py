@@ -69,6 +69,9 @@ SELECT count(*), count(*) FILTER (WHERE status = 'pending') FROM made
 """
 
 
+MANY = 10_000
+
+
 class NothingToSendError(ValueError):
     """The reminder cannot be fired as it is; the text says what is missing."""
 
@@ -85,6 +88,8 @@ def make_run(firing: Firing) -> Run:
     if total == 0:
         raise NothingToSendError("This reminder has no recipients. Choose some first.")
     run.total, run.pending, run.skipped = total, pending, total - pending
+    if total >= MANY:
+        _tell_planner()
     _start(run)
     return run
 
@@ -123,6 +128,12 @@ def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
         cursor.execute(FAN_OUT, arguments)
         total, pending = cursor.fetchone()
     return total, pending
+
+
+def _tell_planner() -> None:
+    """The engine's statements are planned by what the planner knows of the table, which just grew a lot."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE delivery_runtarget")
 
 
 def _start(run: Run) -> None:
