@@ -15,7 +15,8 @@ MINUTE_MS = 60_000
 def main(argv: Sequence[str]) -> dict[str, object]:
     accounts = int(argv[0]) if argv else ACCOUNTS
     workers = int(argv[1]) if len(argv) > 1 else 2
-    each = PER_MINUTE * (MINUTES + 2)
+    minutes = int(argv[2]) if len(argv) > 2 else MINUTES
+    each = PER_MINUTE * (minutes + 2)
     with rig("accounts") as bench:
         made = bench.accounts(accounts, per_minute=PER_MINUTE, concurrency=3)
         bench.recipients(each)
@@ -24,15 +25,15 @@ def main(argv: Sequence[str]) -> dict[str, object]:
             bench.fire(bench.reminder([account], first=0, count=each))
         start = time.time() * 1000 + 5000  # once all are under way
         before = _at(start, bench.use)
-        after = _at(start + MINUTES * MINUTE_MS, bench.use)
+        after = _at(start + minutes * MINUTE_MS, bench.use)
         received = times(bench.log)
     sent = sum(
-        1 for moments in received.values() for at in moments if start <= at < start + MINUTES * MINUTE_MS
+        1 for moments in received.values() for at in moments if start <= at < start + minutes * MINUTE_MS
     )
-    use = sent / (accounts * PER_MINUTE * MINUTES)
+    use = sent / (accounts * PER_MINUTE * minutes)
     over = sum(1 for moments in received.values() if worst_window(moments, MINUTE_MS) > PER_MINUTE)
     cpu = after.cpu - before.cpu
-    print(f"{accounts} accounts, {workers} workers, {MINUTES} minutes: {sent} messages")
+    print(f"{accounts} accounts, {workers} workers, {minutes} minutes: {sent} messages")
     print(f"use of the budget   {use:8.2%}")
     print(f"accounts over       {over:5d}")
     print(f"CPU                 {cpu:8.1f} s, {cpu * 1000 / max(sent, 1):.2f} ms per message")

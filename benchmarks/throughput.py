@@ -13,7 +13,7 @@ from sandbox.witness import deliveries, doubles
 TARGETS = 20_000
 ACCOUNTS = 8
 UNPACED = 100_000_000  # per minute
-IN_FLIGHT = 32
+IN_FLIGHT = 64
 
 
 def main(argv: Sequence[str]) -> dict[str, object]:

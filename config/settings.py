@@ -106,7 +106,7 @@ DATABASES = {
     "default": {
         **_database,
         "ENGINE": "django.db.backends.postgresql",
-        "CONN_HEALTH_CHECKS": True,
+        "CONN_HEALTH_CHECKS": False,
         "OPTIONS": {
             # For `delivery/statements.py`; Django's own queries are never prepared.
             "prepare_threshold": 5,

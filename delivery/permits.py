@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.conf import settings
@@ -19,6 +20,27 @@ from delivery.queues import lease_ms
 from delivery.rebuild import memory
 
 MOST_AT_ONCE = 100  # units in one grant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """Redis' clock minus the monotonic one, in milliseconds: somewhere between these.
+
+    The answer may have been under way, or waited for its turn, before it was read. So a message leaves by the
+    earliest that it can be, and has landed by the latest.
+    """
+
+    earliest_ms: float
+    latest_ms: float
+
+    @classmethod
+    def read(cls, now_ms: int, *, asked: float, answered: float) -> "Clock":
+        return cls(earliest_ms=now_ms - answered * 1000, latest_ms=now_ms + 1 - asked * 1000)
+
+    @classmethod
+    def guess(cls) -> "Clock":
+        difference = (time.time() - time.monotonic()) * 1000
+        return cls(earliest_ms=difference, latest_ms=difference)
 
 
 class Permits:
@@ -40,7 +62,7 @@ class Permits:
         )
         self._settled: dict[str, int] = {}
         self._returned: list[str] = []
-        self._clock_ms = time.time() * 1000 - time.monotonic() * 1000  # Redis' clock minus the monotonic one
+        self._clock = Clock.guess()
         self._rng = random.Random()
         self._limiter.adopt(lease, action)
 
@@ -52,13 +74,15 @@ class Permits:
         `in_hand` are the permits that this pump still holds, each with its planned time: they, and the ledger,
         are what a limiter that forgot is told.
         """
+        before = time.monotonic()
         answer = self._limiter.take(self._ask(cost, error_rate))
         if isinstance(answer, Forgotten):
             self._remind(cost, in_hand, in_the_air)
+            before = time.monotonic()
             answer = self._limiter.take(self._ask(cost, error_rate))
         match answer:
             case Granted(now_ms=now_ms) | Wait(now_ms=now_ms):
-                self._clock_ms = now_ms - time.monotonic() * 1000
+                self._clock = Clock.read(now_ms, asked=before, answered=time.monotonic())
                 self._settled, self._returned = {}, []
                 return answer
             case LeaseLost() | Away():
@@ -96,10 +120,10 @@ class Permits:
 
     def moment(self, unit: Unit) -> float:
         """When a unit may begin, on the monotonic clock."""
-        return (unit.at_ms - self._clock_ms) / 1000
+        return (unit.at_ms - self._clock.earliest_ms) / 1000
 
     def _now_ms(self) -> int:
-        return int(time.monotonic() * 1000 + self._clock_ms)
+        return math.ceil(time.monotonic() * 1000 + self._clock.latest_ms)
 
     def _ask(self, cost: int, error_rate: float) -> Ask:
         gaps = self._gaps(cost, MOST_AT_ONCE, error_rate)
