@@ -112,7 +112,7 @@ DATABASES = {
             "prepare_threshold": 5,
             "options": "-c plan_cache_mode=force_generic_plan",
             **_database["OPTIONS"],
-            "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
+            "pool": {"min_size": 4, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
         },
     },
 }
