@@ -15,6 +15,8 @@ class ProfileLimits:
     gap_max: float | None = None
     batch_size: int | None = None
     batch_pause: float | None = None
+    fixed_delay: bool = False  # FIXED_DELAY_SECONDS between two messages
+    batches: bool = False  # BATCH_PAUSE_SECONDS after every BATCH_SIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ _PROFILES = (
         key="whatsapp_campaign",
         label="WhatsApp campaign",
         about="3 seconds apart, with a rest of 30 seconds after every 75.",
-        limits={"message": ProfileLimits(per_minute=20, gap_min=3, gap_max=3, batch_size=75, batch_pause=30)},
+        limits={"message": ProfileLimits(per_minute=20, fixed_delay=True, batches=True)},
         channels=WHATSAPP,
     ),
     Profile(

@@ -23,8 +23,19 @@ def effective_limits(account: Account, action: str) -> Limits:
         value = getattr(profile, name) if value is None else value
         if value is not None:
             given[name] = value
-    given.setdefault("per_minute", settings.MAX_PER_MINUTE)
+    for name, value in _as_settings_say(profile).items():
+        given.setdefault(name, value)
     return _warmed_up(Limits(**given), account)
+
+
+def _as_settings_say(profile: ProfileLimits) -> dict[str, float]:
+    """What a profile leaves to the settings."""
+    values: dict[str, float] = {"per_minute": settings.MAX_PER_MINUTE}
+    if profile.fixed_delay:
+        values |= {"gap_min": settings.FIXED_DELAY_SECONDS, "gap_max": settings.FIXED_DELAY_SECONDS}
+    if profile.batches:
+        values |= {"batch_size": settings.BATCH_SIZE, "batch_pause": settings.BATCH_PAUSE_SECONDS}
+    return values
 
 
 def _warmed_up(limits: Limits, account: Account) -> Limits:

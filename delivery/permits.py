@@ -20,6 +20,7 @@ from delivery.queues import lease_ms
 from delivery.rebuild import memory
 
 MOST_AT_ONCE = 100  # units in one grant
+A_FEW = 10  # as many as a paced account can use within the horizon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,18 +127,17 @@ class Permits:
         return math.ceil(time.monotonic() * 1000 + self._clock.latest_ms)
 
     def _ask(self, cost: int, error_rate: float) -> Ask:
-        gaps = self._gaps(cost, MOST_AT_ONCE, error_rate)
-        reach = settings.HORIZON_SECONDS * 1000
-        shortest = min(gaps)
-        want = min(MOST_AT_ONCE, math.ceil(reach / shortest) + 1) if shortest else MOST_AT_ONCE
+        gaps = self._gaps(cost, A_FEW, error_rate)
+        if sum(gaps) < settings.HORIZON_SECONDS * 1000:
+            gaps += self._gaps(cost, MOST_AT_ONCE - A_FEW, error_rate)
         return Ask(
             lease=self.lease,
             action=self.action,
             pace=self.pace,
             day=day_of(self.account, datetime.now(UTC)),
-            want=want,
+            want=len(gaps),
             cost=cost,
-            gaps_ms=gaps[:want],
+            gaps_ms=gaps,
             settled=self._settled,
             returned=self._returned,
         )

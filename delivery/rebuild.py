@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from math import ceil
 
 from accounts.models import Account
 from activity import ledger
@@ -49,4 +50,4 @@ def memory(
 
 
 def _ms(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+    return ceil(at.timestamp() * 1000)

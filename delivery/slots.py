@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from queue import Empty, SimpleQueue
 from uuid import UUID
 
@@ -86,16 +87,18 @@ def landing_of(slot: Slot, landed: Landed, verdict: Verdict) -> Landing:
     # its targets in turn before it is known to be offline.
     waits = verdict.target is TargetStatus.PENDING and verdict.effect is not Effect.HOLD
     wait = verdict.retry_after if waits else None
+    now = datetime.now(UTC)
     return Landing(
         target_id=slot.target.target_id,
         part=slot.part,
         attempt=slot.attempt,
         began_at=slot.began_at,
-        took_ms=landed.took_ms,
+        # From the intent to the answer, not only on the wire: the ledger's upper bound of when it was received.
+        took_ms=max(landed.took_ms, ceil((now - slot.began_at).total_seconds() * 1000)),
         outcome=name_of(landed.outcome),
         provider_id=getattr(landed.outcome, "provider_id", "")[:255],
         error=verdict.error[:500],
         status=TargetStatus.SENDING if more else verdict.target,
         parts_done=parts_done,
-        not_before=datetime.now(UTC) + timedelta(seconds=wait) if wait else None,
+        not_before=now + timedelta(seconds=wait) if wait else None,
     )
