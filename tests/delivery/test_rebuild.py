@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from math import ceil
 
 import pytest
 
@@ -23,7 +24,7 @@ def account(owner: User) -> Account:
 
 
 def ms(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+    return ceil(at.timestamp() * 1000)
 
 
 def attempt(account: Account, ago: timedelta, **values: object) -> datetime:
