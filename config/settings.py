@@ -100,13 +100,15 @@ TEMPLATES = [
 ]
 
 # PostgreSQL through psycopg's pool: Celery closes the connection around every task, and with a pool that
-# close only hands it back.
+# close only hands it back. A connection is tried before it is used, but not in workers, where that would double the
+# statements: pumps try again anyway.
+WORKER = "celery" in sys.argv[0] and "worker" in sys.argv
 _database = database_settings(DATABASE_URL)
 DATABASES = {
     "default": {
         **_database,
         "ENGINE": "django.db.backends.postgresql",
-        "CONN_HEALTH_CHECKS": False,
+        "CONN_HEALTH_CHECKS": not WORKER,
         "OPTIONS": {
             # For `delivery/statements.py`; Django's own queries are never prepared.
             "prepare_threshold": 5,

@@ -369,7 +369,7 @@ class Shift:
         if landing.status is not TargetStatus.SENDING:
             self.groups.discard(slot.target_id)
             permits.give_back(slot.permits)
-            if landing.status is TargetStatus.PENDING:
+            if landing.status is TargetStatus.PENDING and not self.over:
                 self.leaving, self.rest = False, None  # there is something to send again
         elif self.over:
             self._give_back([slot])
