@@ -105,7 +105,7 @@ def test_a_page_takes_no_more_queries_for_more_rows(
     for reminder in ReminderFactory.create_batch(5, owner=owner, scheduled=True, accounts=[account]):
         RunFactory.create(reminder=reminder, paused=True, pending=1)
     client.force_login(owner)
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(10):
         client.get(reverse(name))
 
 
