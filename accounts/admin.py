@@ -13,9 +13,20 @@ from accounts.admin_generics import ModelForm, UserAdmin
 from accounts.admin_lists import list_link, moment_column, pill_column
 from accounts.admin_roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin, is_staff, is_superuser
 from accounts.admin_widgets import SecretField
-from accounts.models import Account, ConsentChange, Limit, Recipient, Tag, TeamMate, User
-from accounts.pages import state_now
+from accounts.models import (
+    Account,
+    ConsentChange,
+    GroupSync,
+    Import,
+    ImportRow,
+    Limit,
+    Recipient,
+    Tag,
+    TeamMate,
+    User,
+)
 from accounts.recipient_search import matching
+from accounts.recipient_states import state_now
 from activity.templatetags.paceline import waiting
 
 # Roles come from `accounts/roles.py`; groups of permissions would be a second, silent source of them.
@@ -33,7 +44,7 @@ class PersonAdmin(UserAdmin[User]):
     readonly_fields = ("last_login", "date_joined")
     fieldsets = (
         (None, {"fields": ("username", "password")}),
-        ("Person", {"fields": ("first_name", "last_name", "email", "zone")}),
+        ("Person", {"fields": ("first_name", "last_name", "email", "zone", "region")}),
         (
             "Role",
             {
@@ -125,7 +136,7 @@ class AccountAdmin(Archiving, KeptAdmin[Account]):
     autocomplete_fields = ("owner",)
     settled_when_made = ("owner", "channel", "transport")
     inlines = (LimitInline,)
-    actions = ("archive", "unarchive")
+    actions: tuple[str, ...] = ("archive", "unarchive")
     in_use = "still active: pause it first"
     readonly_fields = (
         "state",
@@ -142,6 +153,11 @@ class AccountAdmin(Archiving, KeptAdmin[Account]):
         "slow_factor",
         "clean_sends",
         "fence",
+        "session_at",
+        "first_contacts_until",
+        "public_id",
+        "reports_to",
+        "reports_tried_at",
         "created_at",
         "archived_at",
     )
@@ -167,6 +183,17 @@ class AccountAdmin(Archiving, KeptAdmin[Account]):
                 "fields": ("group_concurrency", ("warmup_start", "warmup_step", "warmup_ceiling")),
                 "description": "The profile says how fast it sends; limits below may only make it stricter. "
                 "Warm-up raises the daily cap after each day without trouble.",
+            },
+        ),
+        (
+            "Service",
+            {
+                "classes": ("collapse",),
+                "fields": (
+                    ("session_at", "first_contacts_until"),
+                    ("public_id", "reports_to", "reports_tried_at"),
+                ),
+                "description": "What its service last said, and whether it knows where to report.",
             },
         ),
         (
@@ -198,6 +225,24 @@ class AccountAdmin(Archiving, KeptAdmin[Account]):
 
     def archivable(self, rows: QuerySet[Account]) -> QuerySet[Account]:
         return rows.exclude(status=Account.Status.ACTIVE)
+
+
+@admin.register(GroupSync)
+class GroupSyncAdmin(ViewAdmin[GroupSync]):
+    list_display = ("account", "started", "finished", "seen", "added", "renamed", "left", "error")
+    list_select_related = ("account", "by")
+    unread = ("account__credentials",)
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (
+        ("account", "by"),
+        ("started_at", "progress_at", "finished_at"),
+        ("seen", "added", "renamed", "left"),
+        "error",
+    )
+
+    started = moment_column("started_at", "Started")
+    finished = moment_column("finished_at", "Finished")
 
 
 @admin.register(Limit)
@@ -264,6 +309,7 @@ class StateFilter(admin.SimpleListFilter):
             ("blocked", "Blocked"),
             ("cooling_down", "Cooling down"),
             ("not_interested", "Not interested"),
+            ("converted", "Converted"),
             ("reachable", "Reachable"),
         ]
 
@@ -287,6 +333,7 @@ class RecipientAdmin(Archiving, RoleAdmin[Recipient]):
     ordering = ("-id",)
     actions = ("archive", "unarchive")
     readonly_fields = (
+        "kind",
         "state",
         "opted_out_at",
         "blocked_at",
@@ -301,7 +348,7 @@ class RecipientAdmin(Archiving, RoleAdmin[Recipient]):
         "archived_at",
     )
     fieldsets = (
-        (None, {"fields": ("owner", "channel", "kind", "address", "name", "account", "tags")}),
+        (None, {"fields": ("owner", "channel", "address", "kind", "name", "account", "tags")}),
         (
             "Variables",
             {"fields": ("fields",), "description": "Usable in messages as {{ field }}, beside {{ name }}."},
@@ -356,3 +403,58 @@ class ConsentChangeAdmin(ViewAdmin[ConsentChange]):
     fields = ("recipient", "move", "at", "how", "by")
 
     moment = moment_column("at", "When")
+
+
+@admin.register(Import)
+class ImportAdmin(ViewAdmin[Import]):
+    """Imports are made and confirmed on the operator's pages."""
+
+    list_display = ("filename", "owner", "channel", "status", "moment", "found")
+    list_filter = ("status", "channel")
+    list_select_related = ("owner", "made_by", "account")
+    unread = ("account__credentials",)
+    fields = (
+        "owner",
+        "made_by",
+        "filename",
+        "channel",
+        "region",
+        "header",
+        "on_existing",
+        "account",
+        "tags",
+        "status",
+        "problem",
+        "counts",
+        "found",
+        "created_at",
+        "finished_at",
+    )
+    readonly_fields = ("found",)
+
+    moment = moment_column("created_at", "Uploaded")
+
+    @admin.display(description="Rows")
+    def found(self, job: Import) -> str:
+        return list_link(ImportRow, "Show", job__id__exact=job.pk)
+
+
+@admin.register(ImportRow)
+class ImportRowAdmin(ViewAdmin[ImportRow]):
+    list_display = ("number", "job", "written", "address", "name", "problem", "outcome")
+    list_filter = ("outcome",)
+    list_select_related = ("job",)
+    ordering = ("-job_id", "number")
+    fields = (
+        "job",
+        "number",
+        "written",
+        "address",
+        "kind",
+        "name",
+        "fields",
+        "tags",
+        "problem",
+        "twin",
+        "outcome",
+    )

@@ -17,6 +17,7 @@ class ProfileLimits:
     batch_pause: float | None = None
     fixed_delay: bool = False  # FIXED_DELAY_SECONDS between two messages
     batches: bool = False  # BATCH_PAUSE_SECONDS after every BATCH_SIZE
+    slow: bool = False  # the gap and the caps of OVERDUE_...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,18 @@ class WarmUp:
     start: int
     step: int
     ceiling: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hours:
+    """When a new reminder is suggested to be sent; the days as bits, Monday the lowest."""
+
+    start_hour: int
+    end_hour: int
+    send_days: int
+
+
+BUSINESS_HOURS = Hours(start_hour=9, end_hour=18, send_days=0b0011111)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +53,11 @@ class Profile:
     business_hours: bool = False
     on_time_first: bool = False
     channels: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def hours(self) -> Hours | None:
+        """What to suggest for a reminder that is sent by such an account; None is what the settings say."""
+        return BUSINESS_HOURS if self.business_hours else None
 
 
 WHATSAPP = frozenset({"whatsapp"})
@@ -57,7 +75,7 @@ _PROFILES = (
         key="whatsapp_careful",
         label="Careful WhatsApp",
         about="A new number, or one writing to people it never wrote to: 30 to 60 seconds apart, with warm-up.",
-        limits={"message": ProfileLimits(per_minute=2, gap_min=30, gap_max=60)},
+        limits={"message": ProfileLimits(gap_min=30, gap_max=60)},
         warm_up=WarmUp(start=20, step=30, ceiling=1000),
         channels=WHATSAPP,
     ),
@@ -80,10 +98,7 @@ _PROFILES = (
         key="slow_sender",
         label="Slow sender",
         about="3 to 5 minutes apart, at most 10 per hour and 50 per day; what is on time goes first.",
-        limits={
-            action: ProfileLimits(per_hour=10, per_day=50, gap_min=180, gap_max=300)
-            for action in ("message", "email")
-        },
+        limits={action: ProfileLimits(slow=True) for action in ("message", "email")},
         on_time_first=True,
     ),
     Profile(

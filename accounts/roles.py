@@ -18,8 +18,10 @@ M = TypeVar("M", bound=Model)
 
 # How to get from a row to its owner, where the row has no `owner` of its own.
 OWNER_PATHS = {
+    "accounts.GroupSync": "account__owner",
     "accounts.Limit": "account__owner",
     "accounts.ConsentChange": "recipient__owner",
+    "accounts.ImportRow": "job__owner",
     "accounts.User": "pk",
     "activity.Inbound": "account__owner",
     "activity.PushSubscription": "user",
@@ -36,7 +38,7 @@ OWNER_PATHS = {
 NEVER_SHARED = frozenset({"accounts.TeamMate", "accounts.User", "activity.PushSubscription"})
 
 # So many rows that it pays to ask whose they may be first: the planner takes an index on owners that it is told.
-ASKED_FIRST = frozenset({"activity.Attempt"})
+ASKED_FIRST = frozenset({"accounts.Recipient", "activity.Attempt"})
 
 
 def visible(rows: QuerySet[M], user: "User | AnonymousUser") -> QuerySet[M]:
@@ -57,6 +59,21 @@ def require_touch(row: Model, user: "User | AnonymousUser") -> None:
     """Refuse with a sentence unless `user` may change `row`."""
     if not may_touch(row, user):
         raise PermissionDenied(f"{row} is not yours to change. Ask its owner or a staff member.")
+
+
+def owners_for(user: User) -> QuerySet[User]:
+    """The people in whose name `user` may make something new: themselves first of all."""
+    people = User.objects.filter(is_active=True)
+    if not user.is_staff:
+        operates = TeamMate.objects.filter(mate=user, access=TeamMate.Access.OPERATE).values("owner")
+        people = people.filter(Q(pk=user.pk) | Q(pk__in=operates))
+    return people.order_by("username")
+
+
+def owners_seen_by(user: User) -> list[int]:
+    """Whose things `user` sees: their own, and those of whom shares with them. Staff see others' besides."""
+    shared = TeamMate.objects.filter(mate=user).values_list("owner", flat=True)
+    return [user.pk, *shared]
 
 
 def owner_path(model: type[Model]) -> str:

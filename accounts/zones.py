@@ -16,3 +16,23 @@ def validate_zone(name: str) -> None:
         raise ValidationError(
             f"“{name}” is not a time zone. Write it like Asia/Kuala_Lumpur or Europe/Berlin."
         )
+
+
+@cache
+def common_zones() -> list[str]:
+    """Those that a person looks for: a place, without the names of old times."""
+    places = tuple(
+        f"{region}/"
+        for region in (
+            "Africa",
+            "America",
+            "Antarctica",
+            "Asia",
+            "Atlantic",
+            "Australia",
+            "Europe",
+            "Indian",
+            "Pacific",
+        )
+    )
+    return ["UTC", *sorted(zone for zone in known_zones() if zone.startswith(places))]

@@ -1,6 +1,10 @@
 """Who sends."""
 
+import secrets
+import uuid
+
 from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import F, Q
 
@@ -23,6 +27,11 @@ class Action(models.TextChoices):
     EMAIL = "email", "E-mail"
     CONNECTION_REQUEST = "connection_request", "Connection request"
     INMAIL = "inmail", "InMail"
+
+
+def new_webhook() -> dict[str, str]:
+    """What makes an account's webhook address unguessable, and what its service signs with."""
+    return {"key": secrets.token_urlsafe(18), "secret": secrets.token_urlsafe(32)}
 
 
 class AccountQuerySet(models.QuerySet["Account"]):
@@ -58,11 +67,36 @@ class Account(models.Model):
     own_address = models.CharField(max_length=255, blank=True, help_text="Where a test send to oneself goes.")
     credentials = EncryptedJSONField(blank=True, default=dict)
 
+    public_id = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)
+    webhook = EncryptedJSONField(default=new_webhook, editable=False)
+    reports_to = models.CharField(
+        max_length=255, blank=True, editable=False, help_text="The PUBLIC_URL that its service was last told."
+    )
+    reports_tried_at = models.DateTimeField(null=True, blank=True, editable=False)
+    polled_at = models.DateTimeField(null=True, blank=True, editable=False)
+    poll_since = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Where its service goes on when asked what came in.",
+    )
+
     status = models.CharField(max_length=10, choices=Status, default=Status.UNPAIRED)
     status_reason = models.CharField(max_length=255, blank=True)
     status_changed_at = models.DateTimeField(null=True, blank=True)
     status_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+
+    session_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When its session last changed, as its service says."
+    )
+    first_contacts_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Until when its service takes no message to somebody whom it never wrote to.",
     )
 
     group_concurrency = models.PositiveSmallIntegerField(

@@ -4,6 +4,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models import F, Q
 
+from accounts.regions import validate_region
 from accounts.zones import validate_zone
 
 
@@ -16,6 +17,15 @@ class User(AbstractUser):
         blank=True,
         validators=[validate_zone],
         help_text="In which times are shown.",
+    )
+    region = models.CharField(
+        "country of phone numbers",
+        max_length=2,
+        blank=True,
+        db_default="",
+        default="",
+        validators=[validate_region],
+        help_text="Two letters, such as MY: where numbers belong that are written without a country code.",
     )
 
 

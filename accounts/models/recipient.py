@@ -3,10 +3,21 @@
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 
+from accounts.addresses import SHAPES, BadAddressError, canonical
 from accounts.models.account import Account, Channel
+from accounts.regions import region_of
+
+
+def canonical_address() -> Q:
+    """The address has the shape that its channel and kind ask for."""
+    shape = Q()
+    for channel, kind, pattern in SHAPES:
+        shape |= Q(channel=channel, kind=kind, address__regex=pattern)
+    return shape
 
 
 class Tag(models.Model):
@@ -41,7 +52,7 @@ class Recipient(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="recipients")
     channel = models.CharField(max_length=20, choices=Channel)
-    kind = models.CharField(max_length=10, choices=Kind)
+    kind = models.CharField(max_length=10, choices=Kind, help_text="Follows from the address.")
     address = models.CharField(max_length=255, help_text="In its canonical form.")
     name = models.CharField(max_length=200, blank=True)
     fields = models.JSONField(default=dict, blank=True, help_text="Usable as variables in messages.")
@@ -66,6 +77,13 @@ class Recipient(models.Model):
     cooldown_until = models.DateTimeField(null=True, blank=True)
     last_inbound_at = models.DateTimeField(null=True, blank=True, editable=False)
 
+    left_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When its account was found to be in the group no more; that archives it.",
+    )
+
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)
 
@@ -76,18 +94,26 @@ class Recipient(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["owner", "channel", "address"], name="recipient_once"),
             models.CheckConstraint(
-                condition=Q(kind__in=["group", "person", "mailbox", "room", "profile"]),
-                name="recipient_kind_known",
+                condition=canonical_address(),
+                name="recipient_address_canonical",
+                violation_error_message="The address is not in the form that its channel asks for.",
             ),
-            models.CheckConstraint(
-                condition=Q(channel__in=["whatsapp", "email", "linkedin", "matrix"]),
-                name="recipient_channel_known",
-            ),
-            models.CheckConstraint(condition=~Q(address=""), name="recipient_address_given"),
             models.CheckConstraint(condition=Q(attempts__lte=3), name="recipient_attempts_at_most_3"),
         ]
         indexes = [
             models.Index(fields=["owner", "name", "id"], name="recipient_by_name"),
+            models.Index(fields=["name", "id"], name="recipient_of_anybody"),
+            # Few are in any of these states, and a list of them must not look through all the others.
+            models.Index(
+                fields=["owner", "name", "id"],
+                condition=Q(opted_out_at__isnull=False)
+                | Q(blocked_at__isnull=False)
+                | Q(cooldown_until__isnull=False)
+                | Q(not_interested_at__isnull=False)
+                | Q(converted_at__isnull=False)
+                | Q(archived_at__isnull=False),
+                name="recipient_set_apart",
+            ),
             models.Index(
                 fields=["cooldown_until"],
                 condition=Q(cooldown_until__isnull=False),
@@ -99,23 +125,45 @@ class Recipient(models.Model):
     def __str__(self) -> str:
         return self.name or self.address
 
+    def unique_error_message(self, *_: object) -> ValidationError:
+        return ValidationError("This recipient already exists. Search for its address in the list.")
+
+    def clean(self) -> None:
+        """Bring the address into its canonical form: so do forms and the admin, before they look for doubles."""
+        if not self.address or self.channel not in Channel.values or self.owner_id is None:
+            return
+        try:
+            found = canonical(self.channel, self.address, region=region_of(self.owner))
+        except BadAddressError as refusal:
+            raise ValidationError({"address": str(refusal)}) from refusal
+        self.kind, self.address = found.kind, found.text
+
 
 class ConsentChange(models.Model):
-    """An opt-out or an opt-in, and how it came about."""
+    """What decides whether a recipient is written to, and how it came about. Made by `accounts/consent.py`."""
 
     class Move(models.TextChoices):
         OUT = "out", "Opted out"
         IN = "in", "Opted in"
+        BLOCKED = "blocked", "Blocked"
+        UNBLOCKED = "unblocked", "Unblocked"
+        CONVERTED = "converted", "Converted"
+        REOPENED = "reopened", "No longer converted"
 
     recipient = models.ForeignKey(Recipient, on_delete=models.CASCADE, related_name="consent_changes")
-    move = models.CharField(max_length=3, choices=Move)
+    move = models.CharField(max_length=10, choices=Move)
     at = models.DateTimeField()
     how = models.CharField(max_length=200)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True)
 
     class Meta:
         ordering = ["-at", "-id"]
-        constraints = [models.CheckConstraint(condition=Q(move__in=["out", "in"]), name="consent_move_known")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(move__in=["out", "in", "blocked", "unblocked", "converted", "reopened"]),
+                name="consent_move_known",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.recipient}: {self.get_move_display()}"

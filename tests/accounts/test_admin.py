@@ -7,8 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
+from accounts import recipient_search
 from accounts.models import Account, Recipient, User
-from accounts.recipient_search import matching
+from accounts.recipient_search import matching, with_beginnings
 from tests.factories import (
     AccountFactory,
     LimitFactory,
@@ -181,7 +182,15 @@ def test_no_words_find_every_recipient(ann: Recipient) -> None:
 def test_the_search_for_recipients_reads_its_index(ann: Recipient) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-    assert "recipient_search" in matching(Recipient.objects.all(), "ann").explain()
+    assert "recipient_search" in with_beginnings(Recipient.objects.all(), ["ann"]).explain()
+
+
+def test_a_search_that_finds_many_is_a_condition_and_one_that_finds_few_a_list(
+    ann: Recipient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipient_search, "FEW", 0)
+    assert list(matching(Recipient.objects.all(), "ann")) == [ann]
+    assert not matching(Recipient.objects.all(), "nobody").exists()
 
 
 def test_a_phone_number_is_found_with_its_plus(owner: User) -> None:

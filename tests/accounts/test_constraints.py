@@ -8,6 +8,9 @@ from django.db.models import F, Model
 from tests.factories import (
     AccountFactory,
     ConsentChangeFactory,
+    GroupSyncFactory,
+    ImportFactory,
+    ImportRowFactory,
     LimitFactory,
     RecipientFactory,
     TagFactory,
@@ -27,6 +30,7 @@ from tests.refusals import (
 pytestmark = pytest.mark.django_db
 
 WARMING_UP = {"warming_up": True}
+MAILBOX = {"mailbox": True}
 BATCHES = {"batches": True}
 GAP = {"gap_min": 30, "gap_max": 60}
 
@@ -113,13 +117,32 @@ REFUSALS = [
         "channel",
         "address",
     ),
-    changed("a recipient of an unknown kind", "recipient_kind_known", RecipientFactory, kind="crowd"),
-    changed(
-        "a recipient on an unknown channel", "recipient_channel_known", RecipientFactory, channel="pigeon"
+    *(
+        changed(f"a recipient {what}", "recipient_address_canonical", RecipientFactory, **values)
+        for what, values in {
+            "of an unknown kind": {"kind": "crowd"},
+            "on an unknown channel": {"channel": "pigeon"},
+            "without an address": {"address": ""},
+            "by a number with a space": {"address": "+60 123456789"},
+            "by a number without its plus": {"address": "60123456789"},
+            "whose kind is not its address's": {"kind": "group"},
+        }.items()
     ),
-    changed("a recipient without an address", "recipient_address_given", RecipientFactory, address=""),
+    changed(
+        "a mailbox in upper case", "recipient_address_canonical", RecipientFactory, MAILBOX, address="A@b.org"
+    ),
     changed("a fourth follow-up", "recipient_attempts_at_most_3", RecipientFactory, attempts=4),
+    doubled("a public id twice", "accounts_account_public_id_key", AccountFactory, "public_id"),
+    doubled("a sync beside another", "group_sync_one_at_a_time", GroupSyncFactory, "account"),
     doubled("a tag twice for one owner", "tag_once", TagFactory, "owner", "name"),
+    # Imports
+    changed("an import of an unknown status", "import_status_known", ImportFactory, status="lost"),
+    changed(
+        "an import that does something unknown", "import_on_existing_known", ImportFactory, on_existing="ask"
+    ),
+    changed("an import on an unknown channel", "import_channel_known", ImportFactory, channel="pigeon"),
+    changed("a row with an unknown outcome", "import_row_outcome_known", ImportRowFactory, outcome="lost"),
+    doubled("a row twice in one import", "import_row_once", ImportRowFactory, "job", "number"),
     changed("an unknown change of consent", "consent_move_known", ConsentChangeFactory, move="may"),
 ]
 

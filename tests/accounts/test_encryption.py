@@ -34,7 +34,7 @@ def use_keys(settings: Settings) -> UseKeys:
 @pytest.fixture
 def stored_under_the_old_key(db: None, use_keys: UseKeys) -> Account:
     use_keys(OLD)
-    return AccountFactory.create(credentials=SECRET)
+    return AccountFactory.create(credentials=SECRET, webhook={})
 
 
 def in_the_table(account: Account) -> str:
@@ -152,6 +152,15 @@ class TestRotation:
         use_keys(NEW)
         assert Account.objects.get(pk=stored_under_the_old_key.pk).credentials == SECRET
 
+    def test_what_webhooks_are_signed_with_is_rotated_too(self, db: None, use_keys: UseKeys) -> None:
+        use_keys(OLD)
+        account = AccountFactory.create(credentials={})
+        secret = account.webhook["secret"]
+        use_keys(NEW, OLD)
+        assert "1 re-encrypted" in rotate()
+        use_keys(NEW)
+        assert Account.objects.get(pk=account.pk).webhook["secret"] == secret
+
     def test_without_it_the_old_key_is_still_needed(
         self, stored_under_the_old_key: Account, use_keys: UseKeys
     ) -> None:
@@ -170,14 +179,14 @@ class TestRotation:
         assert in_the_table(stored_under_the_old_key) == before
 
     def test_accounts_without_credentials_stay_so(self, db: None, use_keys: UseKeys) -> None:
-        account = AccountFactory.create(credentials={})
+        account = AccountFactory.create(credentials={}, webhook={})
         use_keys(NEW, OLD)
         assert "0 re-encrypted, 0 already" in rotate()
         assert in_the_table(account) == ""
 
     def test_it_goes_by_batches_and_counts(self, db: None, use_keys: UseKeys) -> None:
         use_keys(OLD)
-        AccountFactory.create_batch(5, credentials=SECRET)
+        AccountFactory.create_batch(5, credentials=SECRET, webhook={})
         use_keys(NEW, OLD)
         lines = rotate(batch=2).splitlines()
         assert [line.partition(" rows")[0] for line in lines[:-1]] == [
@@ -191,7 +200,7 @@ class TestRotation:
         self, db: None, use_keys: UseKeys, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         use_keys(OLD)
-        AccountFactory.create_batch(5, credentials=SECRET)
+        AccountFactory.create_batch(5, credentials=SECRET, webhook={})
         use_keys(NEW, OLD)
         monkeypatch.setattr(rotate_keys, "reencrypt", interrupted_at(4))
         with pytest.raises(KeyboardInterrupt):
@@ -206,7 +215,7 @@ class TestRotation:
     ) -> None:
         lost = stored_under_the_old_key
         use_keys(NEW)
-        AccountFactory.create(credentials=SECRET)
+        AccountFactory.create(credentials=SECRET, webhook={})
         newest = Fernet.generate_key().decode()
         use_keys(newest, NEW)
         with pytest.raises(CommandError, match=f"opens the credentials of account {lost.pk}.*1 re-encrypted"):

@@ -9,7 +9,18 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 
-from accounts.models import Account, ConsentChange, Limit, Recipient, Tag, TeamMate, User
+from accounts.models import (
+    Account,
+    ConsentChange,
+    GroupSync,
+    Import,
+    ImportRow,
+    Limit,
+    Recipient,
+    Tag,
+    TeamMate,
+    User,
+)
 from accounts.roles import NEVER_SHARED, may_touch, owner_path, require_touch, touchable, visible
 from activity.models import Attempt, Inbound, Notification, PushSubscription
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
@@ -23,6 +34,9 @@ OWNERLESS = {User}
 ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Account: lambda owner: f.AccountFactory.create(owner=owner),
     ConsentChange: lambda owner: f.ConsentChangeFactory.create(recipient__owner=owner),
+    GroupSync: lambda owner: f.GroupSyncFactory.create(account__owner=owner),
+    Import: lambda owner: f.ImportFactory.create(owner=owner),
+    ImportRow: lambda owner: f.ImportRowFactory.create(job__owner=owner),
     Limit: lambda owner: f.LimitFactory.create(account__owner=owner),
     Recipient: lambda owner: f.RecipientFactory.create(owner=owner),
     Tag: lambda owner: f.TagFactory.create(owner=owner),

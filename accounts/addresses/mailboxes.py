@@ -1,0 +1,45 @@
+"""E-mail: one mailbox, in lower case, its domain as it stands in the DNS.
+
+The part before the @ loses its case too. By RFC 5321 a server may tell Anna@ from anna@; none that people use
+does, and to treat them as two would write to one person twice, and once more after an opt-out. Dots and +tags
+stay: they are other mailboxes at most providers.
+"""
+
+import re
+
+import idna
+
+from accounts.addresses.form import Address, BadAddressError, plain, shown
+
+NAMED = re.compile(r"^[^<>]*<([^<>]+)>$")
+SCHEME = re.compile(r"^mailto:([^?]*).*$", re.IGNORECASE)
+# Letters of any language, and what RFC 5322 allows without quotes.
+LOCAL = re.compile(r"^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$")
+DOMAIN = re.compile(r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+([a-z]{2,}|xn--[a-z0-9-]+)$")
+
+EXAMPLE = "Write it like anna@example.com."
+
+
+def canonical(text: str) -> Address:
+    text = NAMED.sub(r"\1", SCHEME.sub(r"\1", text)).strip()
+    local, at, domain = text.rpartition("@")
+    if not at:
+        raise BadAddressError(f"{shown(text)} has no @. {EXAMPLE}")
+    local = plain(local.lower())
+    if not LOCAL.match(local) or len(local) > 64:
+        raise BadAddressError(f"{shown(text)} has a name before the @ that no mailbox has. {EXAMPLE}")
+    address = f"{local}@{_domain(domain, text)}"
+    if len(address) > 254:
+        raise BadAddressError(f"{shown(text)} is longer than an e-mail address can be. {EXAMPLE}")
+    return Address(kind="mailbox", text=address)
+
+
+def _domain(domain: str, text: str) -> str:
+    """As the DNS has it: München.de is xn--mnchen-3ya.de."""
+    try:
+        found = idna.encode(domain.strip().rstrip("."), uts46=True).decode()
+    except (idna.IDNAError, UnicodeError):
+        found = ""
+    if not DOMAIN.match(found):
+        raise BadAddressError(f"{shown(text)} has no domain after the @. {EXAMPLE}")
+    return found

@@ -1,0 +1,59 @@
+"""How far an import is, for its page: kept in Redis, since what the database gets is seen only at the end."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+
+from redis.exceptions import RedisError
+
+from config.redis import client
+
+KEPT = 60  # seconds: whoever works says so more often
+EVERY = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    rows: int = 0
+    share: float = 0.0
+
+    @property
+    def percent(self) -> int:
+        return round(self.share * 100)
+
+
+class Reporter:
+    """Says how far it is, a few times per second at most. A Redis that is away stops no import."""
+
+    def __init__(self, job_id: int) -> None:
+        self._key = _key(job_id)
+        self._next = 0.0
+
+    def tell(self, *, rows: int, share: float) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + EVERY
+        try:
+            client().set(self._key, json.dumps(asdict(Progress(rows=rows, share=share))), ex=KEPT)
+        except RedisError:
+            self._next += KEPT
+
+
+def progress_of(job_id: int) -> Progress | None:
+    """None while nobody works on it."""
+    try:
+        told = client().get(_key(job_id))
+    except RedisError:
+        return None
+    return Progress(**json.loads(told)) if isinstance(told, bytes | str) else None
+
+
+def forget(job_id: int) -> None:
+    try:
+        client().delete(_key(job_id))
+    except RedisError:
+        return
+
+
+def _key(job_id: int) -> str:
+    return f"paceline:import:{job_id}"

@@ -1,0 +1,33 @@
+"""What became of every row of an import, as lines of a file."""
+
+from collections.abc import Iterator
+
+from accounts.models import Import, ImportRow
+
+TITLES = ("row", "as written", "address", "name", "result", "reason")
+
+
+def report_lines(job: Import) -> Iterator[tuple[object, ...]]:
+    yield TITLES
+    rows = job.rows.order_by("number").only(
+        "number", "written", "address", "name", "problem", "twin", "outcome", "known"
+    )
+    for row in rows.iterator(2_000):
+        yield (
+            row.number,
+            row.written,
+            row.address,
+            row.name,
+            *result(row, saved=job.status == Import.Status.DONE),
+        )
+
+
+def result(row: ImportRow, *, saved: bool) -> tuple[str, str]:
+    """What becomes, or became, of a row, and why it is left out if it is."""
+    if row.problem:
+        return "left out", row.problem
+    if row.twin is not None:
+        return "left out", f"The same address as in row {row.twin}."
+    if saved:
+        return row.get_outcome_display().lower(), ""
+    return ("known already" if row.known else "new"), ""

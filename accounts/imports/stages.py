@@ -1,0 +1,206 @@
+"""The life of an import: uploaded, described, checked, confirmed, saved. Each move is made once."""
+
+from datetime import timedelta
+from itertools import islice
+from typing import BinaryIO, cast
+
+import structlog
+from django.core.files.base import File
+from django.db import transaction
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from accounts.imports import progress
+from accounts.imports.check import check
+from accounts.imports.columns import guess
+from accounts.imports.save import save
+from accounts.imports.sheets import Format, SheetError, detect, opened
+from accounts.models import Import, User
+from accounts.regions import region_of
+from activity import counters
+from config.celery import app
+
+log = structlog.get_logger(__name__)
+
+TASK = "accounts.import"
+SAMPLE_ROWS = 20
+KEPT_DAYS = 30
+AT_ONCE = 128 * 1024  # bytes: what is checked sooner than a worker would begin with it
+NOT_STARTED = timedelta(seconds=30)
+
+Status = Import.Status
+
+
+class WrongStageError(ValueError):
+    """The import is not where this can be done. The text says what to do."""
+
+
+def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Import:
+    """Keep the file, and guess what is in it. Raises SheetError; then nothing is kept."""
+    found = detect(_binary(file))
+    rows = sample(_binary(file), found)
+    region = region_of(owner)
+    guessed = guess(rows, region=region)
+    _forget_old(owner)
+    job = Import(
+        owner=owner,
+        made_by=by,
+        filename=filename[-255:],
+        format={"kind": found.kind, "encoding": found.encoding, "delimiter": found.delimiter},
+        channel=guessed.channel,
+        region=region,
+        header=guessed.header,
+        columns=[
+            {"title": column.title[:100], "means": column.means, "variable": column.variable}
+            for column in guessed.columns
+        ],
+    )
+    job.file.save(f"{owner.pk}-{timezone.now():%Y%m%d%H%M%S%f}.{found.kind}", file, save=False)
+    job.save()
+    return job
+
+
+def sample(file: BinaryIO, found: Format) -> list[list[str]]:
+    with opened(file, found) as sheet:
+        return list(islice(sheet, SAMPLE_ROWS + 1))
+
+
+def sample_of(job: Import) -> list[list[str]]:
+    """The first rows of a kept file, titles included."""
+    with job.file.open("rb") as file:
+        return sample(_binary(file), Format(**job.format))
+
+
+def start_check(job: Import) -> None:
+    """Check every row: a small file at once, a large one by a worker."""
+    _move(job, Status.CHECKING, among=(Status.DRAFT, Status.CHECKED, Status.FAILED))
+    _begin(job)
+
+
+def confirm(job: Import) -> None:
+    """Save what was checked. A second confirmation does nothing."""
+    if job.status in {Status.SAVING, Status.DONE}:
+        return
+    if not job.counts.get("new", 0) + job.counts.get("known", 0):
+        raise WrongStageError("No row of the file can be saved. Correct the file, and import it again.")
+    _move(job, Status.SAVING, among=(Status.CHECKED,))
+    _begin(job)
+
+
+def reconsider(job: Import) -> None:
+    """Back to the columns. What is being worked on is waited for."""
+    _move(job, Status.DRAFT, among=(Status.CHECKED, Status.FAILED, Status.DRAFT))
+
+
+def discard(job: Import) -> None:
+    """Forget the file and its rows. Recipients that were saved stay."""
+    if job.working and progress.progress_of(job.pk) is not None:
+        raise WrongStageError("The import is being worked on. Wait until it has finished.")
+    job.file.delete(save=False)
+    job.delete()
+
+
+def work(job_id: int) -> None:
+    """Do what the import waits for. Whoever comes second finds it taken or done, and leaves."""
+    try:
+        with transaction.atomic():
+            job = Import.objects.select_for_update(skip_locked=True).filter(pk=job_id).first()
+            if job is None or not job.working:
+                return
+            _work(job)
+    except SheetError as error:
+        _fail(job_id, str(error))
+    except Exception:
+        _fail(
+            job_id,
+            "Something went wrong on our side, and nothing was saved. Try again; the log has the details.",
+        )
+        raise
+    finally:
+        progress.forget(job_id)
+
+
+def stalled(job: Import) -> bool:
+    """It waits, and nobody has begun: no worker is running, or the message to one was lost."""
+    begun = job.started_at is not None and timezone.now() - job.started_at < NOT_STARTED
+    return job.working and not begun and progress.progress_of(job.pk) is None
+
+
+def begin_again(job: Import) -> None:
+    if stalled(job):
+        _send(job.pk)
+
+
+def _work(job: Import) -> None:
+    started = timezone.now()
+    if job.status == Status.CHECKING:
+        check(job)
+        job.status = Status.CHECKED
+    else:
+        save(job)
+        job.status, job.finished_at = Status.DONE, timezone.now()
+        storage, kept = job.file.storage, str(job.file.name)
+        transaction.on_commit(lambda: storage.delete(kept))
+        job.file = ""
+    job.problem = ""
+    job.save()
+    reason = str(job.status)
+    transaction.on_commit(lambda: counters.count("imports", reason=reason))
+    seconds = round((timezone.now() - started).total_seconds(), 2)
+    log.info(
+        "import_went_on",
+        status=str(job.status),
+        job=job.pk,
+        owner=job.owner_id,
+        seconds=seconds,
+        **job.counts,
+    )
+
+
+def _fail(job_id: int, problem: str) -> None:
+    Import.objects.filter(pk=job_id).update(status=Status.FAILED, problem=problem[:500])
+    counters.count("imports", reason="failed")
+
+
+def _move(job: Import, status: Import.Status, *, among: tuple[Import.Status, ...]) -> None:
+    """By one statement, so that of two clicks one finds the import elsewhere already."""
+    now = timezone.now()
+    moved = Import.objects.filter(pk=job.pk, status__in=among).update(
+        status=status, problem="", started_at=now
+    )
+    if not moved:
+        raise WrongStageError("The import has gone on meanwhile. Look again where it is.")
+    job.status, job.problem, job.started_at = status, "", now
+
+
+def _begin(job: Import) -> None:
+    if job.file.size <= AT_ONCE:
+        work(job.pk)
+        job.refresh_from_db()
+    else:
+        _send(job.pk)
+
+
+def _send(job_id: int) -> None:
+    """A broker that is away costs a click: the page sees that nobody has begun, and offers to begin again."""
+
+    def send() -> None:
+        try:
+            app.send_task(TASK, (job_id,))
+        except (RedisError, OperationalError):
+            log.warning("broker_away", job=job_id)
+
+    transaction.on_commit(send)
+
+
+def _forget_old(owner: User) -> None:
+    """Rows are kept for their report, and not for ever."""
+    old = Import.objects.filter(owner=owner, created_at__lt=timezone.now() - timedelta(days=KEPT_DAYS))
+    for job in old.exclude(status__in=[Status.CHECKING, Status.SAVING]):
+        discard(job)
+
+
+def _binary(file: "File[bytes]") -> BinaryIO:
+    """What Django's wrapper is around."""
+    return cast("BinaryIO", file.file)

@@ -1,0 +1,33 @@
+"""Warm-up: a new account's daily cap, which grows after every day without trouble (SPEC P11). Pure."""
+
+from accounts.profiles import PROFILES, WarmUp
+
+TROUBLE_SHARE = 0.05  # of a day's messages that failed; above it the day was not without trouble
+
+
+def plan(*, profile: str, start: int | None, step: int | None, ceiling: int | None) -> WarmUp | None:
+    """The account's own plan, else its profile's, else none."""
+    if start is not None and step is not None and ceiling is not None:
+        return WarmUp(start=start, step=step, ceiling=ceiling)
+    return PROFILES[profile].warm_up
+
+
+def cap(plan: WarmUp, clean_days: int) -> int:
+    """Messages per day after so many days without trouble."""
+    return min(plan.ceiling, plan.start + plan.step * clean_days)
+
+
+def curve(plan: WarmUp, clean_days: int, *, most: int = 366) -> tuple[int, ...]:
+    """The caps of today and of the days that follow, if none has trouble, up to the ceiling."""
+    left = max(0, plan.ceiling - cap(plan, clean_days))
+    days = min(most, -(-left // plan.step) + 1)
+    return tuple(cap(plan, clean_days + ahead) for ahead in range(days))
+
+
+def is_clean(*, sent: int, failed: int, warned: int) -> bool:
+    """Whether a day counts: something was sent, the service did not complain, and hardly anything failed.
+
+    `warned` are answers that the account is too fast or blocked: one is enough. A day on which nothing was sent
+    says nothing about what the account can bear.
+    """
+    return sent > 0 and warned == 0 and failed <= TROUBLE_SHARE * (sent + failed)

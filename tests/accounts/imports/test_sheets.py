@@ -1,0 +1,125 @@
+"""Files as people save them: encodings, delimiters, workbooks, and what is no table at all."""
+
+import datetime as dt
+import io
+import zipfile
+
+import openpyxl
+import pytest
+
+from accounts.imports.sheets import Format, SheetError, detect, opened
+
+TEXT = "Name;Telefon\nJörg Müller;+49 151 12345678\nZoë „Z“;0060123456789\n"
+ROWS = [["Name", "Telefon"], ["Jörg Müller", "+49 151 12345678"], ["Zoë „Z“", "0060123456789"]]
+
+
+def rows(content: bytes) -> list[list[str]]:
+    file = io.BytesIO(content)
+    with opened(file, detect(file)) as sheet:
+        return list(sheet)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+def test_every_usual_encoding_is_read(encoding: str) -> None:
+    assert rows(TEXT.encode(encoding)) == ROWS
+
+
+def test_latin_1_is_read_where_nothing_else_fits() -> None:
+    assert rows(b"Name,Phone\nJ\xf6rg\x81,1\n") == [["Name", "Phone"], ["Jörg\x81", "1"]]
+
+
+def test_a_letter_that_is_cut_by_the_sample_is_no_reason_to_doubt_the_encoding() -> None:
+    content = "Name,Phone\n" + "ö,1\n" * 40_000
+    assert detect(io.BytesIO(content.encode())).encoding == "utf-8"
+
+
+def test_one_wrong_byte_far_down_is_found() -> None:
+    content = b"Name,Phone\n" + b"ok,1\n" * 40_000 + b"J\xf6rg,2\n"
+    assert detect(io.BytesIO(content)).encoding == "cp1252"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_every_usual_delimiter_and_line_end_is_read(delimiter: str, newline: str) -> None:
+    content = newline.join(delimiter.join(row) for row in [["Name", "Phone"], ["A", "1"], ["B", "2"]])
+    assert rows(content.encode()) == [["Name", "Phone"], ["A", "1"], ["B", "2"]]
+
+
+def test_quotes_hold_newlines_and_delimiters_together() -> None:
+    content = 'Name;Note\n"Lee; Ann";"first, second\nthird ""so"""\n'
+    assert rows(content.encode()) == [["Name", "Note"], ["Lee; Ann", 'first, second\nthird "so"']]
+
+
+def test_a_decimal_comma_does_not_beat_the_semicolon() -> None:
+    assert rows(b"Name;Due\nAnn;12,50\nBen;7,00\n")[1] == ["Ann", "12,50"]
+
+
+def test_the_hint_of_excel_is_followed_and_left_out() -> None:
+    assert rows(b"sep=|\nName|Phone\nA|1\n") == [["Name", "Phone"], ["A", "1"]]
+
+
+def test_a_single_column_is_a_table_too() -> None:
+    assert rows(b"+60123456789\n+60123456780\n") == [["+60123456789"], ["+60123456780"]]
+
+
+def workbook(*lines: list[object]) -> bytes:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for line in lines:
+        sheet.append(line)
+    content = io.BytesIO()
+    book.save(content)
+    return content.getvalue()
+
+
+def test_a_workbook_is_read_as_its_owner_sees_it() -> None:
+    content = workbook(
+        ["Name", "Phone", "Due", "Since", "Price"],
+        ["Ann", 60123456789, dt.date(2026, 11, 20), dt.datetime.fromisoformat("2026-11-20T09:30"), 12.5],
+        ["Ben", 60123456780.0, None, None, True],
+    )
+    assert rows(content) == [
+        ["Name", "Phone", "Due", "Since", "Price"],
+        ["Ann", "60123456789", "2026-11-20", "2026-11-20T09:30:00", "12.5"],
+        ["Ben", "60123456780", "", "", "True"],
+    ]
+
+
+def test_reading_says_how_far_it_is() -> None:
+    file = io.BytesIO(b"a,b\n" * 100_000)
+    with opened(file, detect(file)) as sheet:
+        shares = [sheet.share for _ in sheet]
+    assert shares == sorted(shares)
+    assert 0.3 < shares[50_000] < 0.7
+    assert shares[-1] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Excel"),
+        (b"PK\x03\x04 and then nothing", "not an Excel workbook"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\xff\0\xfe\x01\x02", "not a table"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_what_to_do(content: bytes, why: str) -> None:
+    with pytest.raises(SheetError, match=why):
+        rows(content)
+
+
+def test_another_zip_is_no_workbook() -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    with pytest.raises(SheetError, match="not an Excel workbook"):
+        rows(content.getvalue())
+
+
+def test_a_field_without_an_end_is_named() -> None:
+    file = io.BytesIO(b'a,b\n"' + b"x" * 200_000)
+    found = Format(kind="csv", encoding="utf-8", delimiter=",")
+    with opened(file, found) as sheet, pytest.raises(SheetError, match="breaks off"):
+        list(sheet)
