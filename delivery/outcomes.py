@@ -28,9 +28,14 @@ class NotConnected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryAgain:
-    """It certainly did not go out this time, and may the next time."""
+    """It certainly did not go out this time, and may the next time; `after` is a wait for this recipient alone."""
 
     reason: str
+    after: float | None = None
+
+
+# WhatsApp's number for "this account may not write to strangers for a while": the recipient is not at fault.
+FIRST_CONTACTS_LOCKED = "463"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

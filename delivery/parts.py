@@ -29,12 +29,16 @@ def thaw(parts: list[dict[str, Any]]) -> tuple[FrozenPart, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """What makes a part a message: how to open its file, its handle, and the run's action and subject."""
+    """What makes a part a message: how to open its file, its handle, and the run's action and subject.
+
+    `unsubscribe_url` gives the link by which whoever has an address opts out, where the channel has such links.
+    """
 
     action: str
     subject: str
     open_file: Callable[[str], BinaryIO]
     handles: Mapping[str, str]
+    unsubscribe_url: Callable[[str], str] | None = None
 
     def message(self, part: FrozenPart, *, address: str, values: Mapping[str, object]) -> Message:
         """The part, rendered for one recipient."""
@@ -45,6 +49,7 @@ class Letter:
             media=self._media(part) if part.kind == "media" else None,
             action=self.action,
             subject=render(self.subject, values),
+            unsubscribe_url=self.unsubscribe_url(address) if self.unsubscribe_url else "",
         )
 
     def _media(self, part: FrozenPart) -> MediaRef:

@@ -3,9 +3,27 @@
 import aiohttp
 
 from delivery.transports.base import Credentials, Timeouts, Transport, TransportError
+from delivery.transports.cloud_api import CloudApiTransport
+from delivery.transports.email import EmailTransport
+from delivery.transports.email_provider import EmailProviderTransport
+from delivery.transports.evolution import EvolutionTransport
+from delivery.transports.matrix import MatrixTransport
 from delivery.transports.sandbox import SandboxTransport
+from delivery.transports.unipile import UnipileTransport
+from delivery.transports.waha import WahaTransport
+from delivery.transports.wassenger import WassengerTransport
 
-_KINDS: tuple[type[Transport], ...] = (SandboxTransport,)
+_KINDS: tuple[type[Transport], ...] = (
+    WahaTransport,
+    EvolutionTransport,
+    CloudApiTransport,
+    WassengerTransport,
+    EmailTransport,
+    EmailProviderTransport,
+    UnipileTransport,
+    MatrixTransport,
+    SandboxTransport,
+)
 
 
 class UnknownKindError(TransportError):
@@ -18,9 +36,13 @@ def kinds() -> dict[str, type[Transport]]:
 
 
 def make(
-    kind: str, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
+    kind: str,
+    credentials: Credentials,
+    session: aiohttp.ClientSession | None,
+    *,
+    timeouts: Timeouts | None = None,
 ) -> Transport:
-    """One account's transport; raises UnknownKindError or CredentialsError."""
+    """One account's transport, without a session only to read webhooks; raises UnknownKindError or CredentialsError."""
     transport = kinds().get(kind)
     if transport is None:
         raise UnknownKindError(f"There is no transport named {kind}.")

@@ -10,7 +10,7 @@ questions (who are the recipients? which code pairs the account?) that could not
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO, ClassVar, Literal, final
@@ -20,6 +20,7 @@ import aiohttp
 from delivery.outcomes import Outcome, Sent
 
 Credentials = Mapping[str, str]
+MAX_DETAIL = 200
 
 
 class TransportError(Exception):
@@ -40,6 +41,10 @@ class UnansweredError(TransportError):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__("" if isinstance(outcome, Sent) else outcome.reason)
         self.outcome = outcome
+
+
+class WebhookRefusedError(TransportError):
+    """A webhook that is not the service's own word of now: badly signed, stale, or not to be read."""
 
 
 class AccountState(StrEnum):
@@ -68,9 +73,12 @@ class Capabilities:
     idempotent: bool = False  # the same key twice delivers once
     media_handles: bool = False  # `upload` gives a handle that many messages reuse
     groups: bool = False  # `recipients` lists them
-    pairing: bool = False  # `pairing` gives a code to scan
+    pairing: bool = False  # `connect` starts a session, `pairing` gives a code to scan, `disconnect` logs out
+    pairing_code: bool = False  # `pairing_code` gives a code to type instead
+    polling: bool = False  # `poll` fetches what came in, where no webhook reports it
+    webhooks: bool = False  # `parse_webhook` reads what the service reports
     receipts: bool = False  # webhooks report what became of a message
-    number_check: bool = False
+    number_check: bool = False  # `check_number` says whether an address exists
     actions: frozenset[str] = frozenset({"message"})  # what `Message.action` may be
 
 
@@ -81,6 +89,7 @@ class CredentialField:
     name: str
     label: str
     secret: bool = False
+    place: bool = False  # where or how secrets travel: with another one, stored secrets are asked for again
     required: bool = True
     help: str = ""
     default: str = ""
@@ -114,6 +123,7 @@ class Message:
     media: MediaRef | None = None
     action: str = "message"
     subject: str = ""
+    unsubscribe_url: str = ""  # of e-mails: where the recipient opts out
 
     def __post_init__(self) -> None:
         if (self.kind == "media") != (self.media is not None):
@@ -138,16 +148,44 @@ class Contact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """A code that connects the account when its owner scans it."""
+    """A code that connects the account when its owner scans it: what to draw, or the service's own picture."""
 
-    code: str
+    code: str = ""  # what the QR code says
+    image: bytes = b""  # a PNG, of services that give no code
     expires_in: float  # seconds
+
+    def __post_init__(self) -> None:
+        if not self.code and not self.image:
+            raise ValueError("A pairing has a code or an image.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """Where the service is to report, and with which secret it is to sign (or which header to send)."""
+
+    url: str = field(repr=False)  # has an unguessable part
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRequest:
+    """A webhook as it arrived. `secret` is the one of `Webhook`; a kind may have its own among its credentials."""
+
+    headers: Mapping[str, str] = field(repr=False)  # names in lower case
+    body: bytes = field(repr=False)  # as it came, since that is what was signed
+    secret: str = field(repr=False)
+    received_at: datetime
+
+
+# Every event has an `event_id` that is the same whenever the service repeats it, and that no other event of the
+# account has: it is what makes handling happen once.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """Somebody wrote to the account."""
 
+    event_id: str
     provider_id: str
     sender: str
     chat: str
@@ -157,8 +195,9 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a message that was sent."""
+    """What became of a message that was sent. Those of one message and state share an id: one is enough."""
 
+    event_id: str
     provider_id: str
     state: ReceiptState
     at: datetime
@@ -169,11 +208,31 @@ class Receipt:
 class SessionChanged:
     """The account connected, disconnected or was blocked."""
 
+    event_id: str
     state: AccountState
+    at: datetime
     reason: str = ""
 
 
-InboundEvent = Inbound | Receipt | SessionChanged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstContactsLocked:
+    """The service stops messages to those whom the account never wrote to; known chats still work."""
+
+    event_id: str
+    at: datetime
+    until: datetime | None = None  # where the service says so
+    reason: str = ""
+
+
+InboundEvent = Inbound | Receipt | SessionChanged | FirstContactsLocked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polled:
+    """What came in, and where to go on the next time."""
+
+    events: tuple[InboundEvent, ...]
+    since: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,15 +253,28 @@ class Transport(ABC):
 
     kind: ClassVar[str]
     label: ClassVar[str]
+    about: ClassVar[str]  # a sentence for whoever chooses: what it is and what it takes
+    channels: ClassVar[frozenset[str]]  # on which an account can use it
     default_capabilities: ClassVar[Capabilities]
     credential_fields: ClassVar[tuple[CredentialField, ...]]
 
     def __init__(
-        self, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
+        self,
+        credentials: Credentials,
+        session: aiohttp.ClientSession | None,
+        *,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self.credentials = checked(credentials, self.credential_fields)
-        self.session = session
+        self._secrets = [self.credentials[each.name] for each in self.credential_fields if each.secret]
+        self._session = session
         self.timeouts = timeouts or Timeouts()
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("A transport that was made without a session only reads webhooks.")
+        return self._session
 
     @property
     def capabilities(self) -> Capabilities:
@@ -225,22 +297,76 @@ class Transport(ABC):
         """The groups of the account; raises UnansweredError."""
         raise NotOfferedError(f"{self.label} cannot list recipients.")
 
+    async def log_in(self) -> Credentials | None:
+        """Credentials to keep from now on, where those given buy better ones (a token for a password).
+
+        None: they are to be kept as they are. Raises UnansweredError.
+        """
+        return None
+
+    async def connect(self, webhook: Webhook | None) -> AccountState:  # noqa: ARG002 (for kinds that have it)
+        """Make or start the session and say where to report, and what state that led to; safe to repeat.
+
+        Asks for nothing where the account is connected already, but where to report is told again. Raises
+        UnansweredError. A kind without sessions only says where to report, if its service can be told.
+        """
+        return await self.status()
+
+    async def disconnect(self) -> None:
+        """Log out: the service forgets the pairing. Logging out twice is no error; raises UnansweredError."""
+        raise NotOfferedError(f"{self.label} has no session to log out of.")
+
     async def pairing(self) -> Pairing:
-        """The code to scan now; raises UnansweredError."""
+        """The code to scan now; raises UnansweredError, also when there is nothing to scan."""
         raise NotOfferedError(f"{self.label} needs no pairing.")
 
-    def parse_webhook(
-        self,
-        headers: Mapping[str, str],  # noqa: ARG002 (for kinds that have it)
-        body: bytes,  # noqa: ARG002
-    ) -> list[InboundEvent]:
-        """What the service reports, after its signature was checked."""
+    async def pairing_code(self, phone: str) -> str:  # noqa: ARG002
+        """A code to type into the phone with that number (E.164) instead of scanning; raises UnansweredError."""
+        raise NotOfferedError(f"{self.label} cannot pair by a code to type.")
+
+    async def check_number(self, address: str) -> bool:  # noqa: ARG002
+        """Whether the service knows anybody at this address; raises UnansweredError."""
+        raise NotOfferedError(f"{self.label} cannot check numbers.")
+
+    async def poll(self, since: str) -> Polled:  # noqa: ARG002
+        """What came in after `since`, the last answer's; empty the first time, which brings nothing of the past.
+
+        Returns at once. The caller keeps `since` with the events, in one transaction. Raises UnansweredError.
+        """
+        raise NotOfferedError(f"{self.label} cannot be asked what came in.")
+
+    def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:  # noqa: ARG002
+        """What the service reports; raises WebhookRefusedError unless the request is surely its own and fresh.
+
+        Needs no session. A report that means nothing to us is an empty list, not an error.
+        """
         raise NotOfferedError(f"{self.label} sends no webhooks.")
+
+    def webhook_challenge(self, query: Mapping[str, str], secret: str) -> str:  # noqa: ARG002
+        """What to answer to the GET by which a service checks the address; raises WebhookRefusedError."""
+        raise NotOfferedError(f"{self.label} asks no questions about webhooks.")
+
+    def safe(self, text: str) -> str:
+        """A service's own words, short, on one line, and without our secrets, which some services repeat."""
+        for secret in self._secrets:
+            # A shorter one is in half of all words, and no secret.
+            if len(secret) >= 4:
+                text = text.replace(secret, "***")
+        return " ".join(text.split())[:MAX_DETAIL]
+
+    async def close(self) -> None:
+        """Let go of what this account alone holds open; it is opened again when needed."""
+        return
 
     @final
     def __repr__(self) -> str:
         # Credentials must never reach a log by way of a traceback.
         return f"<{type(self).__name__}>"
+
+
+def sendable(text: str) -> str:
+    """Without half characters, which no encoding has a place for and some services break on."""
+    return text.encode(errors="replace").decode()
 
 
 def checked(credentials: Credentials, fields: tuple[CredentialField, ...]) -> Credentials:

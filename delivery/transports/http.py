@@ -14,17 +14,19 @@ The question behind every failure is whether the message may have gone out:
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import aiohttp
 from yarl import URL
 
 from delivery.outcomes import AccountBlocked, NotConnected, RateLimited, Rejected, TryAgain, Unknown
 from delivery.transports.base import CredentialsError
+from delivery.transports.reading import parsed
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,9 @@ MAY_HAVE_ARRIVED: Mapping[type[Exception], str] = {
     aiohttp.ClientConnectionError: "the gateway closed the connection before it answered",
     OSError: "the gateway closed the connection before it answered",
 }
+# Gateways on Node close a connection that was idle for 5 s. A message that is written at that moment is lost in
+# doubt, so we let go of it first.
+KEEP_ALIVE = 4.0
 MAX_ANSWER_BYTES = 4 * 2**20
 MAX_WAIT = 86_400.0
 
@@ -73,7 +78,7 @@ class Request:
     method: str
     url: URL = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes | BinaryIO | None = field(default=None, repr=False)
+    body: bytes | BinaryIO | AsyncIterator[bytes] | aiohttp.FormData | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,7 @@ class Answer:
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
+    request: Request | None = field(default=None, repr=False)  # what it answers
 
     @property
     def ok(self) -> bool:
@@ -90,16 +96,13 @@ class Answer:
 
     def json(self) -> dict[str, Any]:
         """The JSON object in the body; empty where there is none."""
-        try:
-            found = json.loads(self.body)
-        except ValueError:
-            return {}
+        found = parsed(self.body)
         return found if isinstance(found, dict) else {}
 
 
 def open_session(*, connections: int = 0) -> aiohttp.ClientSession:
     """A session that many accounts can share: no cookies, and no limit on connections unless given."""
-    connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=30)
+    connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEP_ALIVE)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
@@ -114,6 +117,11 @@ def gateway_url(text: str, *, label: str) -> URL:
     if url.user or url.password or url.query_string or url.fragment:
         raise CredentialsError(f"{label} may hold a host and a path, and nothing else.")
     return url
+
+
+def below(url: URL, *names: str) -> URL:
+    """The address below `url`, each name one step of its path whatever characters it has."""
+    return url.joinpath(*(quote(name, safe="") for name in names), encoded=True)
 
 
 def json_request(method: str, url: URL, *, headers: Mapping[str, str], payload: object = None) -> Request:
@@ -140,7 +148,7 @@ async def exchange(
             allow_redirects=False,  # would hand the token to another host
         ) as response:
             body = await _read(response)
-            return Answer(status=response.status, headers=response.headers, body=body)
+            return Answer(status=response.status, headers=response.headers, body=body, request=request)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         # Its text may hold the address with whatever is in it: the type is enough.
         logger.info("%s on %s to %s", type(error).__name__, request.method, request.url.host)

@@ -2,22 +2,28 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, ClassVar
 
-import aiohttp
-
-from delivery.outcomes import NotConnected, Outcome, RateLimited, Rejected, TryAgain, Unknown
+from delivery.outcomes import (
+    AccountBlocked,
+    NotConnected,
+    Outcome,
+    RateLimited,
+    Rejected,
+    TryAgain,
+    Unknown,
+)
 from delivery.transports.base import (
-    Credentials,
+    AccountState,
     Media,
     Message,
-    Timeouts,
     Transport,
     UnansweredError,
     Uploaded,
 )
+from delivery.transports.files import opened
 from delivery.transports.http import (
     STATUSES,
     Answer,
@@ -27,28 +33,35 @@ from delivery.transports.http import (
     meaning,
     retry_after,
 )
-
-MAX_DETAIL = 200
+from delivery.transports.reading import parsed
 
 
 class HttpTransport(Transport):
     """The story of every kind that speaks HTTP: build a request, exchange it, read the answer.
 
     A kind overrides the steps: `build_message` and `parse_sent`; `build_upload` and `parse_uploaded` where it
-    has media handles; `statuses`, `describe` or `parse_failure` where its service means something else by a
-    status.
+    has media handles, else `build_with_file`; `statuses`, `describe` or `parse_failure` where its service means
+    something else by a status.
     """
 
     statuses: ClassVar[Mapping[int, Failure]] = STATUSES
-
-    def __init__(
-        self, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
-        self._secrets = [self.credentials[f.name] for f in self.credential_fields if f.secret]
+    most_file_bytes: ClassVar[int] = 100 * 10**6
 
     async def send(self, message: Message, key: str) -> Outcome:
-        answer = await self.exchange(self.build_message(message, key))
+        if message.media is None or self.capabilities.media_handles:
+            return await self._send(self.build_message(message, key))
+        file = await opened(message.media, most_bytes=self.most_file_bytes)
+        if isinstance(file, Rejected | TryAgain):
+            return file
+        with file:
+            # In a thread: it looks into the file, and may read all of it.
+            request = await asyncio.to_thread(self.build_with_file, message, message.media, key, file)
+            return await self._send(request, total=self.timeouts.upload)
+
+    async def _send(self, request: Request | Rejected, *, total: float | None = None) -> Outcome:
+        if isinstance(request, Rejected):
+            return request
+        answer = await self.exchange(request, total=total)
         if not isinstance(answer, Answer):
             return answer
         return self.parse_sent(answer) if answer.ok else self.parse_failure(answer)
@@ -61,41 +74,63 @@ class HttpTransport(Transport):
         return TryAgain(reason=result.reason) if isinstance(result, Unknown) else result
 
     async def _upload(self, media: Media) -> Uploaded | Outcome:
-        try:
-            file = await asyncio.to_thread(media.open)
-        except FileNotFoundError:
-            return Rejected(reason=f"the file {media.filename} is not there any more", code="media_missing")
-        except OSError:
-            return TryAgain(reason=f"the file {media.filename} cannot be read")
+        file = await opened(media, most_bytes=self.most_file_bytes)
+        if isinstance(file, Rejected | TryAgain):
+            return file
         with file:
             answer = await self.exchange(self.build_upload(media, file), total=self.timeouts.upload)
         if not isinstance(answer, Answer):
             return answer
-        return self.parse_uploaded(answer) if answer.ok else self.parse_failure(answer)
+        return self.parse_uploaded(answer) if answer.ok else self.parse_failed_upload(answer)
 
     async def ask(self, request: Request) -> dict[str, Any]:
         """The JSON object that answers a question; raises UnansweredError."""
+        answer = await self.answered(request)
+        found = answer.json()
+        if not found:
+            raise UnansweredError(self.unreadable(answer))
+        return found
+
+    async def ask_list(self, request: Request) -> list[Any]:
+        """The JSON list that answers a question; raises UnansweredError."""
+        answer = await self.answered(request)
+        found = parsed(answer.body)
+        if not isinstance(found, list):
+            raise UnansweredError(self.unreadable(answer))
+        return found
+
+    async def answered(self, request: Request) -> Answer:
+        """The answer to a question, if it is a good one; raises UnansweredError."""
         answer = await self.exchange(request)
         if not isinstance(answer, Answer):
             raise UnansweredError(answer)
         if not answer.ok:
             raise UnansweredError(self.parse_failure(answer))
-        found = answer.json()
-        if not found:
-            raise UnansweredError(self.unreadable(answer))
-        return found
+        return answer
+
+    async def tell(self, request: Request) -> None:
+        """Ask for something to be done whose answer says nothing more; raises UnansweredError."""
+        answer = await self.exchange(request)
+        if not isinstance(answer, Answer):
+            raise UnansweredError(answer)
+        if not answer.ok:
+            raise UnansweredError(self.parse_failure(answer))
 
     async def exchange(self, request: Request, *, total: float | None = None) -> Answer | TryAgain | Unknown:
         timeouts = self.timeouts
         return await exchange(self.session, request, connect=timeouts.connect, total=total or timeouts.total)
 
     @abstractmethod
-    def build_message(self, message: Message, key: str) -> Request:
-        """The request that sends the message."""
+    def build_message(self, message: Message, key: str) -> Request | Rejected:
+        """The request that sends the message, or why there can be none."""
 
     @abstractmethod
     def parse_sent(self, answer: Answer) -> Outcome:
         """Read the answer of a service that took the message; `unreadable` where it cannot be read."""
+
+    def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request | Rejected:
+        """The request that sends the message with its file; only asked where there are no media handles."""
+        raise NotImplementedError
 
     def build_upload(self, media: Media, file: BinaryIO) -> Request:
         """The request that hands over the file; only asked where there are media handles."""
@@ -104,6 +139,10 @@ class HttpTransport(Transport):
     def parse_uploaded(self, answer: Answer) -> Uploaded | Outcome:
         """Read the handle out of the answer to an upload."""
         raise NotImplementedError
+
+    def parse_failed_upload(self, answer: Answer) -> Uploaded | Outcome:
+        """What an answer to an upload means that is not 2xx."""
+        return self.parse_failure(answer)
 
     def parse_failure(self, answer: Answer) -> Outcome:
         """What an answer that is not 2xx means."""
@@ -122,6 +161,19 @@ class HttpTransport(Transport):
         code, detail = found.get("error"), found.get("message")
         return code if isinstance(code, str) else "", detail if isinstance(detail, str) else ""
 
+    async def state_behind(self, asking: Awaitable[AccountState]) -> AccountState:
+        """What the service says about the account; that a question failed says something about it too."""
+        try:
+            return await asking
+        except UnansweredError as error:
+            match error.outcome:
+                case AccountBlocked():
+                    return AccountState.BLOCKED
+                case NotConnected():
+                    return AccountState.STOPPED
+                case _:
+                    return AccountState.UNREACHABLE
+
     def unreadable(self, answer: Answer) -> Unknown:
         return Unknown(reason=self.said(answer, "the answer cannot be read"))
 
@@ -133,11 +185,3 @@ class HttpTransport(Transport):
             if told
             else f"the gateway answered {answer.status}"
         )
-
-    def safe(self, text: str) -> str:
-        """A service's own words, short, on one line, and without our secrets, which some services repeat."""
-        for secret in self._secrets:
-            # A shorter one is in half of all words, and no secret.
-            if len(secret) >= 4:
-                text = text.replace(secret, "***")
-        return " ".join(text.split())[:MAX_DETAIL]

@@ -1,37 +1,34 @@
 """The practice gateway that comes with Paceline (`python -m sandbox`); docs/sandbox.md describes it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import aiohttp
 
-from delivery.outcomes import AccountBlocked, Outcome, Sent, TryAgain
+from delivery.outcomes import Outcome, Sent, TryAgain
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     Contact,
     CredentialField,
     Credentials,
+    InboundEvent,
     Media,
     Message,
     Pairing,
     Timeouts,
-    UnansweredError,
     Uploaded,
+    Webhook,
+    WebhookRequest,
 )
-from delivery.transports.http import Answer, Request, gateway_url, json_request
+from delivery.transports.http import Answer, Request, below, gateway_url, json_request
 from delivery.transports.http_transport import HttpTransport
+from delivery.transports.sandbox_reports import STATES, reported
 
 PAGE = 500
 MOST_GROUPS = 100_000
-STATES: Mapping[str, AccountState] = {
-    "WORKING": AccountState.WORKING,
-    "SCAN_QR_CODE": AccountState.PAIRING,
-    "STOPPED": AccountState.STOPPED,
-    "BANNED": AccountState.BLOCKED,
-}
 
 
 class SandboxTransport(HttpTransport):
@@ -39,9 +36,20 @@ class SandboxTransport(HttpTransport):
 
     kind = "sandbox"
     label = "Sandbox"
-    default_capabilities = Capabilities(idempotent=True, media_handles=True, groups=True, pairing=True)
+    about = "The practice gateway that comes with Paceline. Nothing leaves this machine."
+    channels = frozenset({"whatsapp"})
+    default_capabilities = Capabilities(
+        idempotent=True,
+        media_handles=True,
+        groups=True,
+        pairing=True,
+        pairing_code=True,
+        webhooks=True,
+        receipts=True,
+        number_check=True,
+    )
     credential_fields = (
-        CredentialField(name="base_url", label="Address", default="http://127.0.0.1:8081"),
+        CredentialField(name="base_url", place=True, label="Address", default="http://127.0.0.1:8081"),
         CredentialField(name="account", label="Account", help="Any name: an account exists on first use."),
         CredentialField(
             name="token", label="Token", secret=True, help="The first one used becomes the account's."
@@ -52,14 +60,25 @@ class SandboxTransport(HttpTransport):
             default="yes",
             choices=(("yes", "Honoured: sending again is safe"), ("no", "Ignored, as by most gateways")),
         ),
+        CredentialField(
+            name="pairing",
+            label="Pairing",
+            default="no",
+            choices=(("no", "Connected at once"), ("yes", "By scanning a code, to practise it")),
+            help="The code is scanned on the sandbox's own page.",
+        ),
     )
 
     def __init__(
-        self, credentials: Credentials, session: aiohttp.ClientSession, *, timeouts: Timeouts | None = None
+        self,
+        credentials: Credentials,
+        session: aiohttp.ClientSession | None,
+        *,
+        timeouts: Timeouts | None = None,
     ) -> None:
         super().__init__(credentials, session, timeouts=timeouts)
         base = gateway_url(self.credentials["base_url"], label="Address")
-        self._api = (base / "api").joinpath(quote(self.credentials["account"], safe=""), encoded=True)
+        self._api = below(base, "api", self.credentials["account"])
         self._messages = self._api / "messages"
         self._headers = {"Authorization": f"Bearer {self.credentials['token']}"}
         self._idempotent = self.credentials["idempotent"] != "no"
@@ -107,11 +126,10 @@ class SandboxTransport(HttpTransport):
         return super().parse_failure(answer)
 
     async def status(self) -> AccountState:
-        try:
-            found = await self.ask(json_request("GET", self._api / "status", headers=self._headers))
-        except UnansweredError as error:
-            blocked = isinstance(error.outcome, AccountBlocked)
-            return AccountState.BLOCKED if blocked else AccountState.UNREACHABLE
+        return await self.state_behind(self._state())
+
+    async def _state(self) -> AccountState:
+        found = await self.ask(json_request("GET", self._api / "status", headers=self._headers))
         return STATES.get(str(found.get("state")), AccountState.STOPPED)
 
     async def recipients(self) -> AsyncIterator[Contact]:
@@ -123,11 +141,34 @@ class SandboxTransport(HttpTransport):
             if len(groups) < PAGE:
                 return
 
+    async def connect(self, webhook: Webhook | None) -> AccountState:
+        wishes: dict[str, Any] = {"pair": self.credentials["pairing"] == "yes"}
+        if webhook is not None:
+            wishes["webhook"] = {"url": webhook.url, "secret": webhook.secret}
+        request = json_request("PUT", self._api / "session", headers=self._headers, payload=wishes)
+        return STATES.get(str((await self.ask(request)).get("state")), AccountState.STOPPED)
+
+    async def disconnect(self) -> None:
+        await self.tell(json_request("DELETE", self._api / "session", headers=self._headers))
+
     async def pairing(self) -> Pairing:
         found = await self.ask(json_request("GET", self._api / "qr", headers=self._headers))
         return Pairing(
             code=str(found.get("code", "")), expires_in=float(found.get("expires_in_ms", 0)) / 1000
         )
+
+    async def pairing_code(self, phone: str) -> str:
+        request = json_request(
+            "POST", self._api / "pairing-code", headers=self._headers, payload={"phone": phone}
+        )
+        return str((await self.ask(request)).get("code", ""))
+
+    async def check_number(self, address: str) -> bool:
+        url = (self._api / "numbers").joinpath(quote(address, safe=""), encoded=True)
+        return (await self.ask(json_request("GET", url, headers=self._headers))).get("exists") is True
+
+    def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
+        return reported(request)
 
 
 def _handle(message: Message) -> str:

@@ -1,5 +1,6 @@
-"""The contract suite asserts in a module that pytest does not collect: its asserts explain themselves too."""
+"""The contract suite asserts in modules that pytest does not collect: their asserts explain themselves too."""
 
 import pytest
 
-pytest.register_assert_rewrite("tests.delivery.transports.contract")
+for name in ("contract", "gateway"):
+    pytest.register_assert_rewrite(f"tests.delivery.transports.{name}")

@@ -1,6 +1,7 @@
 import aiohttp
 import pytest
 
+from accounts.models.account import Channel
 from delivery import transports
 from delivery.transports.base import CredentialsError
 from delivery.transports.http import open_session
@@ -29,5 +30,14 @@ def test_every_kind_can_fill_a_form() -> None:
     for name, kind in transports.kinds().items():
         assert kind.kind == name
         assert kind.label
+        assert kind.about.endswith(".")
+        assert kind.channels <= set(Channel.values)
+        assert kind.channels
         assert all(field.name and field.label for field in kind.credential_fields)
         assert kind.default_capabilities.actions
+
+
+def test_without_a_session_nothing_can_be_asked() -> None:
+    made = transports.make("sandbox", {"account": "a", "token": "t"}, None)
+    with pytest.raises(RuntimeError, match="only reads webhooks"):
+        _ = made.session

@@ -7,11 +7,12 @@ import aiohttp
 import pytest
 
 from delivery.outcomes import NotConnected, Rejected, Sent
-from delivery.transports.base import AccountState, CredentialsError, Message, NotOfferedError, UnansweredError
+from delivery.transports.base import AccountState, CredentialsError, Message, UnansweredError
 from delivery.transports.sandbox import SandboxTransport
 from sandbox import witness
 from sandbox.process import SandboxProcess
-from tests.delivery.transports.contract import SECRET, Harness, Received, Scenario, TransportContract
+from tests.delivery.transports.contract import GroupContract, HandleContract, KeyContract, TransportContract
+from tests.delivery.transports.harness import SECRET, Harness, Received, Scenario
 
 BEHAVIOURS: dict[Scenario, dict[str, Any]] = {
     Scenario.RATE_LIMITS: {"rate_limit": 1},
@@ -30,6 +31,8 @@ class SandboxHarness(Harness):
     kind = SandboxTransport
     address = "120363000000000001@g.us"
     refused_address = "refused@g.us"
+    takes_key = True
+    longest_wait = 60.0
 
     def __init__(self, process: SandboxProcess, *, idempotent: str) -> None:
         self.process = process
@@ -38,6 +41,9 @@ class SandboxHarness(Harness):
 
     def credentials(self) -> dict[str, str]:
         return self.credentials_at(self.process.url)
+
+    def credentials_on(self, port: int) -> dict[str, str]:
+        return self.credentials_at(f"http://127.0.0.1:{port}")
 
     def credentials_at(self, base_url: str) -> dict[str, str]:
         return {
@@ -72,7 +78,9 @@ class SandboxHarness(Harness):
         return len(witness.uploads(self.process.log, self.account))
 
 
-class TestSandbox(TransportContract):
+class TestSandbox(TransportContract, KeyContract, HandleContract, GroupContract):
+    service = SandboxHarness
+
     @pytest.fixture
     def harness(self, sandbox: SandboxProcess) -> SandboxHarness:
         return SandboxHarness(sandbox, idempotent="yes")
@@ -114,6 +122,26 @@ class TestSandbox(TransportContract):
         with pytest.raises(UnansweredError):
             await transport.pairing()
 
+    async def test_a_session_is_started_and_logged_out_of(
+        self, transport: SandboxTransport, harness: SandboxHarness
+    ) -> None:
+        assert await transport.connect(None) is AccountState.WORKING
+        await transport.disconnect()
+        assert await transport.status() is AccountState.STOPPED
+        assert await transport.connect(None) is AccountState.PAIRING
+        assert len(await transport.pairing_code("+4915112345678")) == 9
+
+    async def test_an_account_may_be_made_to_practise_pairing(
+        self, harness: SandboxHarness, session: aiohttp.ClientSession
+    ) -> None:
+        transport = SandboxTransport({**harness.credentials(), "pairing": "yes"}, session)
+        assert await transport.connect(None) is AccountState.PAIRING
+
+    async def test_a_number_is_looked_up(self, transport: SandboxTransport, harness: SandboxHarness) -> None:
+        harness.behave(unknown=["+49 151"])
+        assert not await transport.check_number("+49 151")
+        assert await transport.check_number("+49 152")
+
     async def test_a_ban_comes_with_the_message_that_is_too_much(
         self, transport: SandboxTransport, harness: SandboxHarness, text: Message
     ) -> None:
@@ -121,10 +149,6 @@ class TestSandbox(TransportContract):
         outcomes = [await transport.send(text, f"k{number}") for number in range(4)]
         assert [isinstance(outcome, Sent) for outcome in outcomes] == [True, True, False, False]
         assert await transport.status() is AccountState.BLOCKED
-
-    def test_it_sends_no_webhooks(self, transport: SandboxTransport) -> None:
-        with pytest.raises(NotOfferedError):
-            transport.parse_webhook({}, b"{}")
 
     @pytest.mark.parametrize(
         "address", ["ftp://a", "sandbox", "http://", "http://u:p@a", "http://a?b=c", "http://["]
@@ -136,8 +160,10 @@ class TestSandbox(TransportContract):
             SandboxTransport(harness.credentials_at(address), session)
 
 
-class TestSandboxThatIgnoresKeys(TransportContract):
+class TestSandboxThatIgnoresKeys(TransportContract, HandleContract, GroupContract):
     """The credential says so; the key travels as a reference, which doubles nothing and saves nothing."""
+
+    service = SandboxHarness
 
     @pytest.fixture
     def harness(self, sandbox: SandboxProcess) -> SandboxHarness:

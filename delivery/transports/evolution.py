@@ -1,0 +1,204 @@
+"""WhatsApp through Evolution API 2, the gateway that people run themselves (https://evolution-api.com)."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, BinaryIO
+
+import aiohttp
+from yarl import URL
+
+from delivery.outcomes import NotConnected, Outcome, Rejected, Sent
+from delivery.transports import evolution_reports
+from delivery.transports.base import (
+    AccountState,
+    Capabilities,
+    Contact,
+    CredentialField,
+    Credentials,
+    InboundEvent,
+    Media,
+    Message,
+    Pairing,
+    Timeouts,
+    UnansweredError,
+    Webhook,
+    WebhookRequest,
+)
+from delivery.transports.evolution_reports import STATES
+from delivery.transports.files import json_request_with_file
+from delivery.transports.http import Answer, Request, below, gateway_url, json_request
+from delivery.transports.http_transport import HttpTransport
+from delivery.transports.reading import at, items, picture, text
+from delivery.transports.whatsapp import CHANNELS, QR_SECONDS, number
+
+# Its words for a session that is down, in answers whose status says anything from 400 to 500.
+DOWN = ("connection closed", "not connected", "does not exist", "connection lost")
+
+
+class EvolutionTransport(HttpTransport):
+    """One instance of an Evolution server. It takes no key."""
+
+    kind = "evolution"
+    label = "Evolution API"
+    about = "WhatsApp through an Evolution API server of your own; pairs by QR code or by a code to type."
+    channels = CHANNELS
+    default_capabilities = Capabilities(
+        groups=True, pairing=True, pairing_code=True, webhooks=True, receipts=True, number_check=True
+    )
+    credential_fields = (
+        CredentialField(name="base_url", place=True, label="Address", help="Such as http://127.0.0.1:8080."),
+        CredentialField(
+            name="api_key",
+            label="API key",
+            secret=True,
+            help="AUTHENTICATION_API_KEY of the server, which may make instances.",
+        ),
+        CredentialField(name="instance", label="Instance", help="Made if it is not there."),
+    )
+    # The server reads at most 136 MB of JSON, and base64 makes a file larger by a third.
+    most_file_bytes = 100 * 10**6
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        session: aiohttp.ClientSession | None,
+        *,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        super().__init__(credentials, session, timeouts=timeouts)
+        self._instance = self.credentials["instance"]
+        self._base = gateway_url(self.credentials["base_url"], label="Address")
+        self._headers = {"apikey": self.credentials["api_key"]}
+
+    # Messages
+
+    def build_message(self, message: Message, key: str) -> Request:  # noqa: ARG002 (Evolution takes none)
+        # No `delay`: the server would hold the call open for it, and pace is our business.
+        payload = {"number": number(message.address), "text": message.text}
+        return self._post(self._url("message", "sendText"), payload)
+
+    def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request:  # noqa: ARG002
+        def payload(content: str) -> Mapping[str, Any]:
+            return {
+                "number": number(message.address),
+                "mediatype": _media_type(media.content_type, caption=message.text),
+                "mimetype": media.content_type,
+                "caption": message.text,
+                "media": content,
+                "fileName": media.filename,
+            }
+
+        url = self._url("message", "sendMedia")
+        return json_request_with_file(url, headers=self._headers, payload=payload, file=file)
+
+    def parse_sent(self, answer: Answer) -> Outcome:
+        provider_id = text(answer.json(), "key", "id")
+        return Sent(provider_id=provider_id) if provider_id else self.unreadable(answer)
+
+    def parse_failure(self, answer: Answer) -> Outcome:
+        told = self.describe(answer)[1].lower()
+        unknown = [
+            each for each in items(answer.json(), "response", "message") if at(each, "exists") is False
+        ]
+        if unknown:
+            return Rejected(reason="this number is not on WhatsApp", code="not_on_whatsapp")
+        if answer.status == 404 or any(words in told for words in DOWN):
+            return NotConnected(reason=f"the instance {self._instance} is not connected; pair the account")
+        return super().parse_failure(answer)
+
+    def describe(self, answer: Answer) -> tuple[str, str]:
+        found = answer.json()
+        # `message` is a string, a list of strings, or a list of lists of them.
+        told = at(found, "response", "message") or at(found, "message")
+        while isinstance(told, list) and told:
+            told = told[0]
+        return text(found, "error"), told if isinstance(told, str) else ""
+
+    # The session
+
+    async def status(self) -> AccountState:
+        return await self.state_behind(self._state())
+
+    async def _state(self) -> AccountState:
+        found = await self.ask(self._get(self._url("instance", "connectionState")))
+        return STATES.get(text(found, "instance", "state"), AccountState.STOPPED)
+
+    async def connect(self, webhook: Webhook | None) -> AccountState:
+        try:
+            state = await self._state()
+        except UnansweredError as error:
+            if not isinstance(error.outcome, NotConnected):
+                raise
+            await self._create(webhook)
+            return AccountState.PAIRING
+        if webhook is not None:
+            await self.answered(
+                self._post(self._url("webhook", "set"), evolution_reports.webhook_update(webhook))
+            )
+        if state is AccountState.STOPPED:
+            await self.answered(self._get(self._url("instance", "connect")))
+            return AccountState.PAIRING
+        return state
+
+    async def _create(self, webhook: Webhook | None) -> None:
+        payload = {"instanceName": self._instance, "integration": "WHATSAPP-BAILEYS", "qrcode": True}
+        if webhook is not None:
+            payload["webhook"] = evolution_reports.webhook_of(webhook)
+        await self.answered(self._post(self._base / "instance" / "create", payload))
+
+    async def disconnect(self) -> None:
+        request = json_request("DELETE", self._url("instance", "logout"), headers=self._headers)
+        try:
+            await self.answered(request)
+        except UnansweredError as error:
+            if not isinstance(error.outcome, NotConnected):
+                raise
+
+    async def pairing(self) -> Pairing:
+        answer = await self.answered(self._get(self._url("instance", "connect")))
+        code, image = text(answer.json(), "code"), picture(text(answer.json(), "base64"))
+        if not code and not image:
+            # Connected already, or no code yet.
+            raise UnansweredError(self.unreadable(answer))
+        return Pairing(code=code, image=b"" if code else image, expires_in=QR_SECONDS)
+
+    async def pairing_code(self, phone: str) -> str:
+        url = self._url("instance", "connect").with_query(number=number(phone))
+        answer = await self.answered(self._get(url))
+        if code := text(answer.json(), "pairingCode"):
+            return code
+        raise UnansweredError(self.unreadable(answer))
+
+    # Whom it reaches
+
+    async def check_number(self, address: str) -> bool:
+        request = self._post(self._url("chat", "whatsappNumbers"), {"numbers": [number(address)]})
+        return any(at(each, "exists") is True for each in await self.ask_list(request))
+
+    async def recipients(self) -> AsyncIterator[Contact]:
+        # All at once: it has no pages. It refuses the question without `getParticipants`.
+        url = self._url("group", "fetchAllGroups").with_query(getParticipants="false")
+        for row in await self.ask_list(self._get(url)):
+            if address := text(row, "id"):
+                yield Contact(address=address, name=text(row, "subject") or address, kind="group")
+
+    # Webhooks
+
+    def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
+        return evolution_reports.parse(request, instance=self._instance)
+
+    def _url(self, area: str, verb: str) -> URL:
+        return below(self._base, area, verb, self._instance)
+
+    def _get(self, url: URL) -> Request:
+        return json_request("GET", url, headers=self._headers)
+
+    def _post(self, url: URL, payload: object) -> Request:
+        return json_request("POST", url, headers=self._headers, payload=payload)
+
+
+def _media_type(content_type: str, *, caption: str) -> str:
+    kind = content_type.partition("/")[0]
+    # WhatsApp shows no words with sound: with a caption it goes as a document, so that none are lost.
+    if kind == "audio" and not caption:
+        return "audio"
+    return kind if kind in {"image", "video"} else "document"

@@ -1,0 +1,161 @@
+"""Turns a message into an e-mail: Django's own, which is written out for SMTP and taken by every provider.
+
+The identity of an e-mail is its Message-ID, made from the key: the same over every attempt, so that whoever looks for
+doubles finds them. It saves nobody from them, which is why e-mail is not called idempotent.
+"""
+
+import io
+import re
+from datetime import UTC, datetime
+from email.charset import QP, Charset
+from email.encoders import encode_base64
+from email.generator import BytesGenerator
+from email.header import Header
+from email.mime.base import MIMEBase
+from email.policy import compat32
+from email.utils import format_datetime, formataddr
+from urllib.parse import quote
+
+from django.core.mail import EmailMultiAlternatives
+from yarl import URL
+
+from delivery.outcomes import Rejected
+from delivery.transports.base import (
+    CredentialField,
+    Credentials,
+    CredentialsError,
+    MediaRef,
+    Message,
+    sendable,
+)
+from delivery.transports.mail_html import html_of
+
+Mail = EmailMultiAlternatives
+# What mail programs show inside a message; anything else is attached.
+SHOWN_INLINE = frozenset({"image/png", "image/jpeg", "image/gif"})
+# Others are made of parts, and would be read as such.
+FILES = frozenset({"application", "audio", "font", "image", "model", "text", "video"})
+_MAILBOX = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
+# Lines of any length and any character get through: not every server takes 8-bit text.
+_QUOTED = Charset("utf-8")
+_QUOTED.body_encoding = QP
+# A link that is longer than a line would otherwise stand on a line of its own, which not everybody reads.
+_LONG_LINES = compat32.clone(max_line_length=998)
+
+SENDER_FIELDS = (
+    CredentialField(name="from_address", label="Sender's address", help="For example news@school.example."),
+    CredentialField(name="from_name", label="Sender's name", required=False),
+    CredentialField(
+        name="reply_to", label="Answers go to", required=False, help="Where not to the sender's address."
+    ),
+    CredentialField(
+        name="copy_to", label="Copies go to", required=False, help="Each e-mail is also sent there, unseen."
+    ),
+    CredentialField(
+        name="unsubscribe",
+        label="Unsubscribe link",
+        default="link",
+        choices=(
+            ("link", "At the end of each e-mail, and as a button in mail programs"),
+            ("button", "Only as a button in mail programs"),
+        ),
+    ),
+)
+
+
+class AddressError(ValueError):
+    """Not an address that e-mail can be sent to."""
+
+
+class Sender:
+    """Who the e-mails are from, as the credentials say; raises CredentialsError."""
+
+    def __init__(self, credentials: Credentials, *, shows_pictures: bool = True) -> None:
+        self._inline = SHOWN_INLINE if shows_pictures else frozenset()
+        self.address = _checked(credentials, "from_address", "Sender's address")
+        self.domain = self.address.rpartition("@")[2]
+        self.reply_to = _checked(credentials, "reply_to", "Answers go to")
+        self.copy_to = _checked(credentials, "copy_to", "Copies go to")
+        name = credentials["from_name"]
+        self.mailbox = formataddr((str(Header(name, "utf-8")) if not name.isascii() else name, self.address))
+        self._link_shown = credentials["unsubscribe"] == "link"
+
+    def compose(self, message: Message, key: str, content: bytes = b"") -> Mail | Rejected:
+        """The e-mail; `content` is that of the message's file."""
+        try:
+            to = mailbox(message.address)
+        except AddressError as error:
+            return Rejected(reason=str(error), code="bad_address")
+        link = message.unsubscribe_url if self._link_shown else ""
+        text = sendable(message.text)
+        mail = Mail(
+            subject=" ".join(sendable(message.subject).split()),
+            body=f"{text}\n\n-- \nUnsubscribe: {link}\n" if link else text,
+            from_email=self.mailbox,
+            to=[to],
+            bcc=[self.copy_to] if self.copy_to else None,
+            reply_to=[self.reply_to] if self.reply_to else None,
+            headers=self._headers(message, key),
+        )
+        image = ""
+        if message.media is not None:
+            inline = message.media.content_type in self._inline
+            image = f"{message.media.sha256[:32]}@{self.domain}" if inline else ""
+            mail.attach(_attachment(message.media, content, image))
+        mail.attach_alternative(html_of(text, image=image, unsubscribe_url=link), "text/html")
+        return mail
+
+    def message_id(self, key: str) -> str:
+        return f"<{quote(key, safe='')}@{self.domain}>"
+
+    def _headers(self, message: Message, key: str) -> dict[str, str]:
+        headers = {"Message-ID": self.message_id(key), "Date": format_datetime(datetime.now(UTC))}
+        if message.unsubscribe_url:
+            headers["List-Unsubscribe"] = f"<{message.unsubscribe_url}>"
+            headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+        return headers
+
+
+def written_out(mail: Mail) -> bytes:
+    """The e-mail as it travels."""
+    mail.encoding = _QUOTED
+    written = io.BytesIO()
+    BytesGenerator(written, mangle_from_=False, policy=_LONG_LINES).flatten(mail.message(), linesep="\r\n")
+    return written.getvalue()
+
+
+def mailbox(address: str) -> str:
+    """The address in the letters that mail servers understand; raises AddressError."""
+    local, at, domain = address.strip().rpartition("@")
+    if not at or not local or not domain:
+        raise AddressError("this is not an e-mail address")
+    if not local.isascii():
+        raise AddressError("this mailbox has letters before the @ that most mail servers refuse")
+    try:
+        # IDNA 2008, as everywhere else in HTTP: the standard library would send straße.de's mail to strasse.de.
+        host = URL.build(scheme="http", host=domain).raw_host
+    except ValueError:
+        host = None
+    if not host or ".." in f".{host}." or not _MAILBOX.fullmatch(local) or ".." in f".{local}.":
+        raise AddressError("this is not an e-mail address")
+    return f"{local}@{host}"
+
+
+def _checked(credentials: Credentials, name: str, label: str) -> str:
+    try:
+        return mailbox(credentials[name]) if credentials[name] else ""
+    except AddressError as error:
+        raise CredentialsError(f"{label} is not an e-mail address.") from error
+
+
+def _attachment(media: MediaRef, content: bytes, image: str) -> MIMEBase:
+    """The file; `image` is the Content-ID of a picture that is shown in the message."""
+    main, _, sub = media.content_type.partition("/")
+    part = MIMEBase(main, sub) if main in FILES and sub else MIMEBase("application", "octet-stream")
+    part.set_payload(content)
+    encode_base64(part)
+    name = media.filename if media.filename.isascii() else ("utf-8", "", media.filename)
+    part.add_header("Content-Disposition", "inline" if image else "attachment", filename=name)
+    if image:
+        part["Content-ID"] = f"<{image}>"
+    return part

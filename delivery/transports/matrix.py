@@ -1,0 +1,247 @@
+"""Matrix, through any homeserver (client-server API v3). A bridge makes WhatsApp groups reachable as rooms too.
+
+The homeserver remembers every transaction id of a device, so the same key never makes a second message: not after a
+lost answer, nor after a restart on either side.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+import aiohttp
+
+from delivery.outcomes import AccountBlocked, Outcome, RateLimited, Rejected, Sent, TryAgain, Unknown
+from delivery.transports import matrix_sync
+from delivery.transports.base import (
+    AccountState,
+    Capabilities,
+    Contact,
+    CredentialField,
+    Credentials,
+    CredentialsError,
+    Media,
+    Message,
+    Polled,
+    Timeouts,
+    UnansweredError,
+    Uploaded,
+    sendable,
+)
+from delivery.transports.http import STATUSES, Answer, Request, below, gateway_url, json_request
+from delivery.transports.http_transport import HttpTransport
+from delivery.transports.reading import items, text
+
+# About the account; every other refusal is about the room or the message.
+ABOUT_THE_ACCOUNT = frozenset(
+    {
+        "M_UNKNOWN_TOKEN",
+        "M_MISSING_TOKEN",
+        "M_USER_DEACTIVATED",
+        "M_USER_LOCKED",
+        "M_USER_SUSPENDED",
+        "M_CONSENT_NOT_GIVEN",
+        "M_RESOURCE_LIMIT_EXCEEDED",
+    }
+)
+MESSAGE_TYPES = {"image": "m.image", "video": "m.video", "audio": "m.audio"}
+NAMES_AT_ONCE = 20
+
+# Tokens of logins by password, for all transports of this process: homeservers allow few logins.
+_tokens: dict[str, str] = {}
+
+
+class MatrixTransport(HttpTransport):
+    """One user of a homeserver. Recipients are the rooms that the user has joined."""
+
+    kind = "matrix"
+    label = "Matrix"
+    about = "Rooms of a Matrix homeserver. It takes an access token, or a user and a password."
+    channels = frozenset({"matrix"})
+    default_capabilities = Capabilities(idempotent=True, media_handles=True, groups=True, polling=True)
+    credential_fields = (
+        CredentialField(
+            name="base_url", place=True, label="Homeserver", help="Such as https://matrix.example."
+        ),
+        CredentialField(
+            name="access_token",
+            label="Access token",
+            secret=True,
+            required=False,
+            help="Better than a password.",
+        ),
+        CredentialField(name="user", label="User", required=False, help="Such as @school:matrix.example."),
+        CredentialField(name="password", label="Password", secret=True, required=False),
+    )
+    statuses = {**STATUSES, 403: Rejected}
+    most_file_bytes = 50 * 10**6  # what Synapse takes unless told otherwise
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        session: aiohttp.ClientSession | None,
+        *,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        super().__init__(credentials, session, timeouts=timeouts)
+        told = self.credentials
+        if not told["access_token"] and not (told["user"] and told["password"]):
+            raise CredentialsError("Access token is missing, or else User and Password.")
+        self._base = gateway_url(told["base_url"], label="Homeserver") / "_matrix"
+        self._api = self._base / "client/v3"
+        self._login = asyncio.Lock()
+        self._fingerprint = hashlib.sha256("\0".join(told.values()).encode()).hexdigest()
+
+    # Messages
+
+    def build_message(self, message: Message, key: str) -> Request | Rejected:
+        if message.media is not None and not message.media.handle:
+            raise ValueError("Upload the media first: a homeserver sends it by its handle.")
+        if message.media is not None and not str(message.media.handle).startswith("mxc://"):
+            # A homeserver would take it, and nobody could open it.
+            return Rejected(reason="the file has no address on a homeserver", code="bad_handle")
+        url = below(self._api, "rooms", message.address, "send", "m.room.message", key)
+        return json_request("PUT", url, headers={}, payload=_content(message))
+
+    def parse_sent(self, answer: Answer) -> Outcome:
+        event_id = text(answer.json(), "event_id")
+        return Sent(provider_id=event_id) if event_id else self.unreadable(answer)
+
+    def build_upload(self, media: Media, file: BinaryIO) -> Request:
+        url = (self._base / "media/v3/upload").with_query(filename=media.filename)
+        return Request(method="POST", url=url, headers={"Content-Type": media.content_type}, body=file)
+
+    def parse_uploaded(self, answer: Answer) -> Uploaded | Outcome:
+        handle = text(answer.json(), "content_uri")
+        return Uploaded(handle=handle) if handle else self.unreadable(answer)
+
+    def parse_failure(self, answer: Answer) -> Outcome:
+        code, detail = self.describe(answer)
+        if code in ABOUT_THE_ACCOUNT:
+            return AccountBlocked(reason=self.said(answer, detail or code))
+        outcome = super().parse_failure(answer)
+        wait = answer.json().get("retry_after_ms")
+        if isinstance(outcome, RateLimited) and isinstance(wait, int | float):
+            return replace(outcome, after=wait / 1000)  # Retry-After has whole seconds only
+        return outcome
+
+    def describe(self, answer: Answer) -> tuple[str, str]:
+        return text(answer.json(), "errcode"), text(answer.json(), "error")
+
+    # Questions
+
+    async def status(self) -> AccountState:
+        return await self.state_behind(self._state())
+
+    async def _state(self) -> AccountState:
+        await self._own_id()
+        return AccountState.WORKING
+
+    async def recipients(self) -> AsyncIterator[Contact]:
+        found = await self.ask(json_request("GET", self._api / "joined_rooms", headers={}))
+        rooms = [room for room in items(found, "joined_rooms") if isinstance(room, str)]
+        for start in range(0, len(rooms), NAMES_AT_ONCE):
+            some = rooms[start : start + NAMES_AT_ONCE]
+            for room, name in zip(some, await asyncio.gather(*map(self._name_of, some)), strict=True):
+                yield Contact(address=room, name=name, kind="group")
+
+    async def poll(self, since: str) -> Polled:
+        url = (self._api / "sync").with_query(matrix_sync.query(since))
+        try:
+            found = await self.ask(json_request("GET", url, headers={}))
+        except UnansweredError as error:
+            if since and isinstance(error.outcome, Rejected):
+                return await self.poll("")  # another homeserver's, or one that it has forgotten
+            raise
+        # What was said before the first poll is nobody's answer to anything.
+        events = matrix_sync.events(found, own=await self._own_id()) if since else []
+        return Polled(events=tuple(events), since=text(found, "next_batch"))
+
+    async def _name_of(self, room: str) -> str:
+        for state, field in (("m.room.name", "name"), ("m.room.canonical_alias", "alias")):
+            url = below(self._api, "rooms", room, "state", state)
+            answer = await self.exchange(json_request("GET", url, headers={}))
+            if not isinstance(answer, Answer):
+                raise UnansweredError(answer)
+            if found := text(answer.json(), field):
+                return found
+        return room  # it has no name: its members see each other's
+
+    async def _own_id(self) -> str:
+        return text(await self.ask(json_request("GET", self._api / "account/whoami", headers={})), "user_id")
+
+    # Logging in
+
+    async def log_in(self) -> Credentials | None:
+        """A token, which all workers share: each login of our one device ends the one before."""
+        if self.credentials["access_token"]:
+            return None
+        told = await self._token()
+        if not isinstance(told, str):
+            raise UnansweredError(self.parse_failure(told) if isinstance(told, Answer) else told)
+        return {**self.credentials, "access_token": told, "password": ""}
+
+    async def exchange(self, request: Request, *, total: float | None = None) -> Answer | TryAgain | Unknown:
+        """As any exchange, with a token; one that the server has forgotten is replaced, once."""
+        told = await self._token()
+        if not isinstance(told, str):
+            return told
+        answer = await super().exchange(_with(request, told), total=total)
+        if not isinstance(answer, Answer) or not self._may_log_in_again(answer, told):
+            return answer
+        # A request without a valid token was not acted on.
+        again = await self._token()
+        return await super().exchange(_with(request, again), total=total) if isinstance(again, str) else again
+
+    async def _token(self) -> str | Answer | TryAgain:
+        if self.credentials["access_token"]:
+            return self.credentials["access_token"]
+        async with self._login:
+            return _tokens.get(self._fingerprint) or await self._log_in()
+
+    async def _log_in(self) -> str | Answer | TryAgain:
+        payload = {
+            "type": "m.login.password",
+            "identifier": {"type": "m.id.user", "user": self.credentials["user"]},
+            "password": self.credentials["password"],
+            # Always the same device: transaction ids are remembered for each.
+            "device_id": f"PACELINE{hashlib.sha256(self.credentials['user'].encode()).hexdigest()[:8].upper()}",
+            "initial_device_display_name": "Paceline",
+        }
+        request = json_request("POST", self._api / "login", headers={}, payload=payload)
+        answer = await super().exchange(request)
+        if isinstance(answer, Unknown):
+            return TryAgain(reason=answer.reason)  # of a login; no message was sent yet
+        if not isinstance(answer, Answer):
+            return answer
+        token = text(answer.json(), "access_token")
+        if not answer.ok or not token:
+            # A login is refused with 403, which of a message would be about its room.
+            return replace(answer, status=401) if answer.status == 403 else answer
+        _tokens[self._fingerprint] = token
+        return token
+
+    def _may_log_in_again(self, answer: Answer, token: str) -> bool:
+        forgotten = answer.status == 401 and text(answer.json(), "errcode") == "M_UNKNOWN_TOKEN"
+        if forgotten and _tokens.get(self._fingerprint) == token:
+            del _tokens[self._fingerprint]
+        return forgotten and not self.credentials["access_token"]
+
+
+def _with(request: Request, token: str) -> Request:
+    return replace(request, headers={**request.headers, "Authorization": f"Bearer {token}"})
+
+
+def _content(message: Message) -> dict[str, Any]:
+    """The event, as clients show it."""
+    if message.media is None:
+        return {"msgtype": "m.text", "body": sendable(message.text)}
+    media = message.media
+    return {
+        "msgtype": MESSAGE_TYPES.get(media.content_type.partition("/")[0], "m.file"),
+        "body": sendable(message.text) or media.filename,
+        "filename": media.filename,
+        "url": media.handle,
+        "info": {"mimetype": media.content_type},
+    }

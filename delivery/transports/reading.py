@@ -1,0 +1,61 @@
+"""Reads what others wrote: whatever is missing or is something else than expected is simply not there.
+
+A service may leave a field out, send null for it, or send an object where it used to send a string; none of that
+may break a webhook or lose a message's id.
+"""
+
+import base64
+import binascii
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+
+def parsed(body: bytes) -> Any:
+    """The JSON in the body; None where there is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def at(value: object, *path: str | int) -> Any:
+    """What lies at the end of the path; None if any step of it is not there."""
+    for step in path:
+        if isinstance(step, str) and isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(step, int) and isinstance(value, list) and len(value) > step:
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def text(value: object, *path: str | int) -> str:
+    """The string there, or nothing."""
+    found = at(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def items(value: object, *path: str | int) -> list[Any]:
+    """The list there; an object alone is a list of one."""
+    found = at(value, *path)
+    if isinstance(found, list):
+        return found
+    return [found] if isinstance(found, dict) else []
+
+
+def moment(seconds: object, *, otherwise: datetime) -> datetime:
+    """A time in seconds since 1970, as a number or as its digits."""
+    try:
+        return datetime.fromtimestamp(float(seconds), UTC)  # type: ignore[arg-type]  # refused below
+    except (TypeError, ValueError, OverflowError, OSError):
+        return otherwise
+
+
+def picture(data: str) -> bytes:
+    """A PNG in base64, also behind `data:image/png;base64,`; nothing where there is none."""
+    try:
+        return base64.b64decode(data.rpartition(",")[2], validate=True)
+    except (binascii.Error, ValueError):
+        return b""

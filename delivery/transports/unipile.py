@@ -1,0 +1,234 @@
+"""LinkedIn and e-mail through Unipile, a paid service that holds the sessions (https://www.unipile.com)."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO, ClassVar
+
+import aiohttp
+from yarl import URL
+
+from delivery.outcomes import Outcome, Rejected, Sent, TryAgain, Unknown
+from delivery.transports import unipile_errors, unipile_reports
+from delivery.transports.base import (
+    AccountState,
+    Capabilities,
+    Contact,
+    CredentialField,
+    Credentials,
+    InboundEvent,
+    Media,
+    Message,
+    Timeouts,
+    UnansweredError,
+    Webhook,
+    WebhookRequest,
+    sendable,
+)
+from delivery.transports.http import STATUSES, Answer, Failure, Request, below, gateway_url, json_request
+from delivery.transports.http_transport import HttpTransport
+from delivery.transports.mail_html import html_of
+from delivery.transports.reading import items, text
+from delivery.transports.unipile_reports import STATES
+
+LONGEST_NOTE = 300
+PAGE = 1000
+MOST_PAGES = 100
+# What LinkedIn itself calls a profile; any other address is the name at the end of a profile's address.
+PROVIDER_ID = re.compile(r"A[CDE][A-Za-z0-9][A-Za-z0-9_-]{17,}")
+TOOK = frozenset({"ChatStarted", "MessageSent", "UserInvitationSent", "EmailSent"})
+
+
+class UnipileTransport(HttpTransport):
+    """One account that is connected in Unipile's dashboard. Each action has limits of its own."""
+
+    kind = "unipile"
+    label = "Unipile"
+    about = "LinkedIn messages, invitations and InMails, or e-mail, through Unipile: the account is connected there."
+    channels = frozenset({"linkedin", "email"})
+    default_capabilities = Capabilities(
+        groups=True,
+        webhooks=True,
+        receipts=True,
+        actions=frozenset({"message", "connection_request", "inmail", "email"}),
+    )
+    credential_fields = (
+        CredentialField(
+            name="base_url", place=True, label="DSN", help="Such as https://api1.unipile.com:13111."
+        ),
+        CredentialField(name="api_key", label="Access token", secret=True),
+        CredentialField(name="account_id", label="Account", help="Its id in Unipile's dashboard."),
+    )
+    statuses: ClassVar[Mapping[int, Failure]] = {**STATUSES, 501: Rejected}
+    most_file_bytes = 15 * 10**6
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        session: aiohttp.ClientSession | None,
+        *,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        super().__init__(credentials, session, timeouts=timeouts)
+        self._api = gateway_url(self.credentials["base_url"], label="DSN") / "api" / "v1"
+        self._account = self.credentials["account_id"]
+        self._headers = {"X-API-KEY": self.credentials["api_key"], "Accept": "application/json"}
+        self._known: dict[str, str] = {}
+
+    # Messages
+
+    async def send(self, message: Message, key: str) -> Outcome:
+        if message.action == "email" or PROVIDER_ID.fullmatch(message.address):
+            return await super().send(message, key)
+        try:
+            address = self._known.get(message.address) or await self._look_up(message.address)
+        except UnansweredError as error:
+            # Nothing was sent yet.
+            outcome = error.outcome
+            return TryAgain(reason=outcome.reason) if isinstance(outcome, Unknown) else outcome
+        return await super().send(replace(message, address=address), key)
+
+    def build_message(self, message: Message, key: str) -> Request | Rejected:  # noqa: ARG002 (it takes none)
+        if message.action == "connection_request":
+            return self._invitation(message)
+        return self._form(message, None, None)
+
+    def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request | Rejected:  # noqa: ARG002
+        if message.action == "connection_request":
+            return Rejected(reason="an invitation carries no file", code="no_files")
+        return self._form(message, media, file)
+
+    def parse_sent(self, answer: Answer) -> Outcome:
+        found = answer.json()
+        if text(found, "object") not in TOOK:
+            return self.unreadable(answer)
+        ids = (text(found, name) for name in ("message_id", "invitation_id", "tracking_id", "chat_id"))
+        return Sent(provider_id=next(filter(None, ids), ""))
+
+    def parse_failure(self, answer: Answer) -> Outcome:
+        slug, detail = self.describe(answer)
+        reason = unipile_errors.WORDS.get(slug) or self.said(answer, detail or slug)
+        known = unipile_errors.outcome_of(slug, reason)
+        if known is not None:
+            return known
+        outcome = super().parse_failure(answer)
+        return outcome if isinstance(outcome, Sent) else replace(outcome, reason=reason)
+
+    def describe(self, answer: Answer) -> tuple[str, str]:
+        found = answer.json()
+        return unipile_errors.slug_of(text(found, "type")), text(found, "detail") or text(found, "title")
+
+    # The account and whom it reaches
+
+    async def status(self) -> AccountState:
+        return await self.state_behind(self._state())
+
+    async def _state(self) -> AccountState:
+        found = await self._get(below(self._api, "accounts", self._account))
+        states = [
+            STATES.get(text(source, "status"), AccountState.STOPPED) for source in items(found, "sources")
+        ]
+        # Of several, such as messages and Sales Navigator, the worst counts.
+        order = (AccountState.BLOCKED, AccountState.STOPPED, AccountState.WORKING)
+        return min(states, key=order.index, default=AccountState.STOPPED)
+
+    async def recipients(self) -> AsyncIterator[Contact]:
+        cursor = ""
+        for _ in range(MOST_PAGES):
+            asked = {"account_id": self._account, "limit": str(PAGE)} | ({"cursor": cursor} if cursor else {})
+            found = await self._get((self._api / "users" / "relations").with_query(asked))
+            for row in items(found, "items"):
+                name = f"{text(row, 'first_name')} {text(row, 'last_name')}".strip()
+                if address := text(row, "member_id"):
+                    yield Contact(address=address, name=name or address, kind="person")
+            cursor = text(found, "cursor")
+            if not cursor:
+                return
+
+    # Webhooks
+
+    async def connect(self, webhook: Webhook | None) -> AccountState:
+        state = await self._state()
+        if webhook is not None:
+            await self._register(webhook)
+        return state
+
+    def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
+        return unipile_reports.parse(request, account=self._account)
+
+    async def _register(self, webhook: Webhook) -> None:
+        """One webhook for each source, and none that leads elsewhere."""
+        name = f"Paceline {self._account}"
+        known = items(await self._get((self._api / "webhooks").with_query(limit=250)), "items")
+        ours = [row for row in known if text(row, "name") == name]
+        for row in ours:
+            if text(row, "request_url") != webhook.url and text(row, "id"):
+                url = below(self._api, "webhooks", text(row, "id"))
+                await self.tell(json_request("DELETE", url, headers=self._headers))
+        there = {text(row, "source") for row in ours if text(row, "request_url") == webhook.url}
+        for source in unipile_reports.EVENTS:
+            if source not in there:
+                told = unipile_reports.registration(webhook, source=source, account=self._account, name=name)
+                url = self._api / "webhooks"
+                await self.tell(json_request("POST", url, headers=self._headers, payload=told))
+
+    # Requests
+
+    async def _get(self, url: URL) -> dict[str, Any]:
+        return await self.ask(json_request("GET", url, headers=self._headers))
+
+    async def _look_up(self, name: str) -> str:
+        """The id behind the name of a profile. LinkedIn counts this as a visit, so each is looked up once."""
+        url = below(self._api, "users", name).with_query(account_id=self._account)
+        found = text(await self._get(url), "provider_id")
+        if not found:
+            raise UnansweredError(
+                Rejected(reason="LinkedIn knows nobody by this name", code="unknown_profile")
+            )
+        self._known[name] = found
+        return found
+
+    def _invitation(self, message: Message) -> Request | Rejected:
+        note = sendable(message.text).strip()
+        if len(note) > LONGEST_NOTE:
+            return Rejected(
+                reason=f"the note of an invitation has at most {LONGEST_NOTE} characters, and this one {len(note)}",
+                code="too_many_characters",
+            )
+        payload = {"account_id": self._account, "provider_id": message.address}
+        if note:
+            payload["message"] = note
+        return json_request("POST", self._api / "users" / "invite", headers=self._headers, payload=payload)
+
+    def _form(self, message: Message, media: Media | None, file: BinaryIO | None) -> Request:
+        path, fields = self._email(message) if message.action == "email" else self._chat(message)
+        # Names as browsers write them, in UTF-8.
+        form = aiohttp.FormData(quote_fields=False, default_to_multipart=True)
+        for name, value in fields.items():
+            form.add_field(name, value)
+        if media is not None and file is not None:
+            form.add_field("attachments", file, filename=media.filename, content_type=media.content_type)
+        return Request(method="POST", url=self._api / path, headers=self._headers, body=form)
+
+    def _chat(self, message: Message) -> tuple[str, dict[str, str]]:
+        """A chat with one person goes on where it is, and begins where there is none."""
+        fields = {
+            "account_id": self._account,
+            "attendees_ids": message.address,
+            "text": sendable(message.text),
+        }
+        if message.subject:
+            fields["subject"] = sendable(message.subject)
+        if message.action == "inmail":
+            fields |= {"linkedin[api]": "classic", "linkedin[inmail]": "true"}
+        return "chats", fields
+
+    def _email(self, message: Message) -> tuple[str, dict[str, str]]:
+        words = sendable(message.text)
+        return "emails", {
+            "account_id": self._account,
+            "to": json.dumps([{"identifier": message.address}]),
+            "subject": sendable(message.subject),
+            "body": html_of(words, unsubscribe_url=message.unsubscribe_url),
+        }

@@ -1,0 +1,133 @@
+"""What Unipile reports. Nothing is signed: a header that we chose ourselves says that it is Unipile."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from delivery.transports.base import (
+    AccountState,
+    Inbound,
+    InboundEvent,
+    Receipt,
+    ReceiptState,
+    SessionChanged,
+    Webhook,
+    WebhookRefusedError,
+    WebhookRequest,
+)
+from delivery.transports.reading import text
+from delivery.transports.signatures import report, same
+
+PROOF = "Unipile-Auth"
+EVENTS: Mapping[str, tuple[str, ...]] = {
+    "messaging": ("message_received", "message_delivered", "message_read"),
+    "email": ("mail_received",),
+    "account_status": (),
+}
+RECEIPTS = {"message_delivered": ReceiptState.DELIVERED, "message_read": ReceiptState.READ}
+STATES: Mapping[str, AccountState] = {
+    "OK": AccountState.WORKING,
+    "CREATION_SUCCESS": AccountState.WORKING,
+    "RECONNECTED": AccountState.WORKING,
+    "SYNC_SUCCESS": AccountState.WORKING,
+    "CONNECTING": AccountState.STOPPED,
+    "STOPPED": AccountState.STOPPED,
+    "ERROR": AccountState.STOPPED,
+    "CREDENTIALS": AccountState.BLOCKED,
+    "PERMISSIONS": AccountState.BLOCKED,
+    "DELETED": AccountState.BLOCKED,
+}
+
+
+def registration(webhook: Webhook, *, source: str, account: str, name: str) -> dict[str, Any]:
+    """How Unipile is told to report."""
+    told = {
+        "request_url": webhook.url,
+        "name": name,
+        "source": source,
+        "account_ids": [account],
+        "format": "json",
+        # Webhooks that are made by the API do not say that they carry JSON.
+        "headers": [
+            {"key": "Content-Type", "value": "application/json"},
+            {"key": PROOF, "value": webhook.secret},
+        ],
+    }
+    return {**told, "events": list(EVENTS[source])} if EVENTS[source] else told
+
+
+def parse(request: WebhookRequest, *, account: str) -> list[InboundEvent]:
+    """The events of our account; raises WebhookRefusedError."""
+    told = request.headers.get(PROOF.lower(), "")
+    if not request.secret or not same(told, request.secret):
+        raise WebhookRefusedError("The secret is missing or wrong.")
+    body = report(request)
+    status = body.get("AccountStatus")
+    if text(status if isinstance(status, dict) else body, "account_id") != account:
+        return []
+    return list(_session(status, request) if isinstance(status, dict) else _events(body, request))
+
+
+def _events(body: dict[str, Any], request: WebhookRequest) -> Iterator[InboundEvent]:
+    event, message_id = text(body, "event"), text(body, "message_id")
+    if event == "message_received" and message_id:
+        yield from _message(body, message_id, request)
+    elif event in RECEIPTS and message_id:
+        state = RECEIPTS[event]
+        yield Receipt(
+            event_id=f"{message_id}:{state}",
+            provider_id=message_id,
+            state=state,
+            at=_when(body, "timestamp", request),
+        )
+    elif event == "mail_received" and text(body, "email_id"):
+        yield from _mail(body, text(body, "email_id"), request)
+
+
+def _message(body: dict[str, Any], message_id: str, request: WebhookRequest) -> Iterator[Inbound]:
+    sender = text(body, "sender", "attendee_provider_id")
+    # What we sent ourselves is reported too.
+    if not sender or sender == text(body, "account_info", "user_id"):
+        return
+    yield Inbound(
+        event_id=message_id,
+        provider_id=message_id,
+        sender=sender,
+        chat=sender,
+        text=text(body, "message"),
+        at=_when(body, "timestamp", request),
+    )
+
+
+def _mail(body: dict[str, Any], email_id: str, request: WebhookRequest) -> Iterator[Inbound]:
+    sender = text(body, "from_attendee", "identifier").lower()
+    if sender:
+        yield Inbound(
+            event_id=email_id,
+            provider_id=email_id,
+            sender=sender,
+            chat=sender,
+            text=text(body, "body_plain") or text(body, "subject"),
+            at=_when(body, "date", request),
+        )
+
+
+def _session(status: dict[str, Any], request: WebhookRequest) -> Iterator[SessionChanged]:
+    word = text(status, "message")
+    if word in STATES:
+        # It tells no time of its own, and the same word comes again at another time.
+        moment = request.received_at
+        yield SessionChanged(
+            event_id=f"{word}:{moment:%Y%m%dT%H%M}",
+            state=STATES[word],
+            at=moment,
+            reason=f"Unipile says {word}",
+        )
+
+
+def _when(body: dict[str, Any], name: str, request: WebhookRequest) -> datetime:
+    try:
+        told = datetime.fromisoformat(text(body, name))
+    except ValueError:
+        return request.received_at
+    return told if told.tzinfo else told.replace(tzinfo=UTC)

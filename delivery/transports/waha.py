@@ -1,0 +1,206 @@
+"""WhatsApp through WAHA, the gateway that people run themselves (https://waha.devlike.pro)."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, BinaryIO
+
+import aiohttp
+from yarl import URL
+
+from delivery.outcomes import FIRST_CONTACTS_LOCKED, NotConnected, Outcome, Rejected, Sent
+from delivery.transports import waha_reports
+from delivery.transports.base import (
+    AccountState,
+    Capabilities,
+    Contact,
+    CredentialField,
+    Credentials,
+    InboundEvent,
+    Media,
+    Message,
+    Pairing,
+    Timeouts,
+    UnansweredError,
+    Webhook,
+    WebhookRequest,
+)
+from delivery.transports.files import json_request_with_file
+from delivery.transports.http import Answer, Request, below, gateway_url, json_request
+from delivery.transports.http_transport import HttpTransport
+from delivery.transports.reading import at, picture, text
+from delivery.transports.waha_reports import STATES, message_id
+from delivery.transports.whatsapp import CHANNELS, LOCKED, QR_SECONDS, chat_id, number
+
+PAGE = 100
+MOST_GROUPS = 100_000
+
+
+class WahaTransport(HttpTransport):
+    """One session of a WAHA server. It takes no key: what may have arrived is never sent again by itself."""
+
+    kind = "waha"
+    label = "WAHA"
+    about = "WhatsApp through a WAHA server of your own; pairs by QR code or by a code to type."
+    channels = CHANNELS
+    default_capabilities = Capabilities(
+        groups=True, pairing=True, pairing_code=True, webhooks=True, receipts=True, number_check=True
+    )
+    credential_fields = (
+        CredentialField(name="base_url", place=True, label="Address", help="Such as http://127.0.0.1:3000."),
+        CredentialField(name="api_key", label="API key", secret=True, help="WAHA_API_KEY of the server."),
+        CredentialField(name="session", label="Session", default="default", help="Made if it is not there."),
+    )
+    # The server reads at most 50 MB of JSON, and base64 makes a file larger by a third.
+    most_file_bytes = 36 * 10**6
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        session: aiohttp.ClientSession | None,
+        *,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        super().__init__(credentials, session, timeouts=timeouts)
+        self._name = self.credentials["session"]
+        self._api = gateway_url(self.credentials["base_url"], label="Address") / "api"
+        self._session_url = below(self._api, "sessions", self._name)
+        self._headers = {"X-Api-Key": self.credentials["api_key"]}
+
+    # Messages
+
+    def build_message(self, message: Message, key: str) -> Request:  # noqa: ARG002 (WAHA takes none)
+        payload = {**self._to(message), "text": message.text}
+        return json_request("POST", self._api / "sendText", headers=self._headers, payload=payload)
+
+    def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request:  # noqa: ARG002
+        def payload(content: str) -> Mapping[str, Any]:
+            inside = {"mimetype": media.content_type, "filename": media.filename, "data": content}
+            return {**self._to(message), "caption": message.text, "file": inside}
+
+        url = self._api / _method(media.content_type)
+        return json_request_with_file(url, headers=self._headers, payload=payload, file=file)
+
+    def _to(self, message: Message) -> dict[str, str]:
+        return {"session": self._name, "chatId": chat_id(message.address, person="@c.us")}
+
+    def parse_sent(self, answer: Answer) -> Outcome:
+        found = answer.json()
+        # Each engine inside WAHA answers in a shape of its own.
+        told = text(found, "id") or text(found, "id", "_serialized") or text(found, "key", "id")
+        return Sent(provider_id=message_id(told)) if told else self.unreadable(answer)
+
+    def parse_failure(self, answer: Answer) -> Outcome:
+        found = answer.json()
+        # 404 is a session that is not there, 422 with a status one in the wrong state; another 422 is a request
+        # that WAHA will never take, such as media on an edition without them.
+        if answer.status == 404 or (answer.status == 422 and text(found, "status")):
+            state = text(found, "status") or "not there"
+            return NotConnected(reason=f"the session {self._name} is {state}; pair the account")
+        # The only failure of the engine that is certain: WhatsApp's own server said no.
+        if f"error {FIRST_CONTACTS_LOCKED}" in text(found, "exception", "message"):
+            return Rejected(reason=LOCKED, code=FIRST_CONTACTS_LOCKED)
+        return super().parse_failure(answer)
+
+    def describe(self, answer: Answer) -> tuple[str, str]:
+        found = answer.json()
+        told = text(found, "message") or text(found, "message", 0) or text(found, "exception", "message")
+        return text(found, "error"), told
+
+    # The session
+
+    async def status(self) -> AccountState:
+        return await self.state_behind(self._state())
+
+    async def _state(self) -> AccountState:
+        found = await self.ask(self._get(self._session_url))
+        return STATES.get(text(found, "status"), AccountState.STOPPED)
+
+    async def connect(self, webhook: Webhook | None) -> AccountState:
+        found = await self._known_session()
+        config = waha_reports.config(at(found, "config"), webhook)
+        if found is None:
+            payload = {"name": self._name, "start": True, "config": config}
+            found = await self._post(self._api / "sessions", payload)
+        elif webhook is not None and not waha_reports.reports_already(at(found, "config"), webhook):
+            # Restarts the session, so only where there is something new to say.
+            request = json_request(
+                "PUT", self._session_url, headers=self._headers, payload={"config": config}
+            )
+            found = await self.ask(request)
+        if text(found, "status") in {"STOPPED", "FAILED"}:
+            found = await self._post(self._session_url / "restart", {})
+        # A session that was just started shows its code in a moment.
+        return STATES.get(text(found, "status"), AccountState.PAIRING)
+
+    async def _known_session(self) -> dict[str, Any] | None:
+        try:
+            return await self.ask(self._get(self._session_url))
+        except UnansweredError as error:
+            if isinstance(error.outcome, NotConnected):
+                return None
+            raise
+
+    async def disconnect(self) -> None:
+        try:
+            await self.answered(json_request("POST", self._session_url / "logout", headers=self._headers))
+        except UnansweredError as error:
+            if not isinstance(error.outcome, NotConnected):
+                raise
+
+    async def pairing(self) -> Pairing:
+        url = below(self._api, self._name, "auth", "qr").with_query(format="raw")
+        answer = await self.answered(
+            json_request("GET", url, headers={**self._headers, "Accept": "application/json"})
+        )
+        # Older servers know no other format than the picture.
+        code, image = text(answer.json(), "value"), picture(text(answer.json(), "data"))
+        if not code and not image:
+            raise UnansweredError(self.unreadable(answer))
+        return Pairing(code=code, image=image, expires_in=QR_SECONDS)
+
+    async def pairing_code(self, phone: str) -> str:
+        url = below(self._api, self._name, "auth", "request-code")
+        payload = {"phoneNumber": number(phone)}
+        answer = await self.answered(json_request("POST", url, headers=self._headers, payload=payload))
+        if code := text(answer.json(), "code"):
+            return code
+        raise UnansweredError(self.unreadable(answer))
+
+    # Whom it reaches
+
+    async def check_number(self, address: str) -> bool:
+        query = {"phone": number(address), "session": self._name}
+        found = await self.ask(self._get((self._api / "contacts" / "check-exists").with_query(query)))
+        return at(found, "numberExists") is True
+
+    async def recipients(self) -> AsyncIterator[Contact]:
+        seen: set[str] = set()
+        for offset in range(0, MOST_GROUPS, PAGE):
+            url = below(self._api, self._name, "groups").with_query(
+                limit=PAGE, offset=offset, sortBy="subject", sortOrder="asc"
+            )
+            answer = await self.answered(self._get(url))
+            new = [contact for contact in waha_reports.groups(answer.body) if contact.address not in seen]
+            for contact in new:
+                seen.add(contact.address)
+                yield contact
+            # Some engines give all groups at once, whatever was asked for.
+            if len(new) != PAGE:
+                return
+
+    # Webhooks
+
+    def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
+        return waha_reports.parse(request, session=self._name)
+
+    def _get(self, url: URL) -> Request:
+        return json_request("GET", url, headers=self._headers)
+
+    async def _post(self, url: URL, payload: object) -> dict[str, Any]:
+        return await self.ask(json_request("POST", url, headers=self._headers, payload=payload))
+
+
+def _method(content_type: str) -> str:
+    """WhatsApp shows images and MP4 films itself; voice messages must be Opus, so sound goes as a file."""
+    if content_type.startswith("image/"):
+        return "sendImage"
+    return "sendVideo" if content_type == "video/mp4" else "sendFile"

@@ -1,0 +1,149 @@
+"""WhatsApp through Wassenger, a paid service that runs the session for you (https://wassenger.com)."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Any, BinaryIO, ClassVar
+
+import aiohttp
+
+from delivery.outcomes import AccountBlocked, NotConnected, Outcome, RateLimited, Sent
+from delivery.transports import wassenger_reports
+from delivery.transports.base import (
+    AccountState,
+    Capabilities,
+    Contact,
+    CredentialField,
+    Credentials,
+    InboundEvent,
+    Media,
+    Message,
+    Timeouts,
+    Uploaded,
+    WebhookRequest,
+)
+from delivery.transports.files import form_request
+from delivery.transports.http import STATUSES, Answer, Failure, Request, below, gateway_url, json_request
+from delivery.transports.http_transport import HttpTransport
+from delivery.transports.reading import at, parsed, text
+from delivery.transports.wassenger_reports import state
+from delivery.transports.whatsapp import CHANNELS
+
+PAGE = 100
+MOST_GROUPS = 100_000
+# What its documentation asks for where the answer names no wait.
+WAITS = {RateLimited: timedelta(minutes=1), NotConnected: timedelta(seconds=20)}
+
+
+class WassengerTransport(HttpTransport):
+    """One device of a Wassenger account. Numbers are connected in Wassenger's own console."""
+
+    kind = "wassenger"
+    label = "Wassenger"
+    about = "WhatsApp through Wassenger's cloud: nothing to run, the number is connected in its console."
+    channels = CHANNELS
+    default_capabilities = Capabilities(
+        media_handles=True, groups=True, webhooks=True, receipts=True, number_check=True
+    )
+    credential_fields = (
+        CredentialField(name="token", label="API key", secret=True, help="From Wassenger's developer page."),
+        CredentialField(name="device", label="Device", help="The id of the connected number, 24 characters."),
+        CredentialField(
+            name="webhook_secret",
+            label="Webhook secret",
+            secret=True,
+            required=False,
+            help="Shown by Wassenger when the webhook is made. Without it no replies and receipts are believed.",
+        ),
+        CredentialField(name="base_url", place=True, label="Address", default="https://api.wassenger.com"),
+    )
+    statuses: ClassVar[Mapping[int, Failure]] = {
+        **STATUSES,
+        402: AccountBlocked,  # the plan has ended
+        409: NotConnected,  # the device is not ready, or used elsewhere
+    }
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        session: aiohttp.ClientSession | None,
+        *,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        super().__init__(credentials, session, timeouts=timeouts)
+        self._api = gateway_url(self.credentials["base_url"], label="Address") / "v1"
+        self._device = below(self._api, "devices", self.credentials["device"])
+        self._headers = {"Token": self.credentials["token"]}
+
+    # Messages
+
+    def build_message(self, message: Message, key: str) -> Request:
+        to = "group" if message.address.endswith("@g.us") else "phone"
+        # Wassenger repeats the reference in its reports, and sends a second message with it all the same.
+        payload: dict[str, Any] = {
+            "device": self.credentials["device"],
+            to: message.address,
+            "message": message.text,
+            "reference": key,
+        }
+        if message.media is not None:
+            if not message.media.handle:
+                raise ValueError("Upload the media first: Wassenger sends it by its id.")
+            payload["media"] = {"file": message.media.handle}
+        return json_request("POST", self._api / "messages", headers=self._headers, payload=payload)
+
+    def parse_sent(self, answer: Answer) -> Outcome:
+        provider_id = text(answer.json(), "id")
+        return Sent(provider_id=provider_id) if provider_id else self.unreadable(answer)
+
+    def build_upload(self, media: Media, file: BinaryIO) -> Request:
+        return form_request(self._api / "files", headers=self._headers, fields={}, media=media, file=file)
+
+    def parse_uploaded(self, answer: Answer) -> Uploaded | Outcome:
+        found = parsed(answer.body)
+        handle = text(found, "id") or text(found, 0, "id")  # a list of one, as a rule
+        return Uploaded(handle=handle) if handle else self.unreadable(answer)
+
+    def parse_failed_upload(self, answer: Answer) -> Uploaded | Outcome:
+        # A file that Wassenger has already is a conflict, and the answer names it.
+        known = text(answer.json(), "meta", "file")
+        return Uploaded(handle=known) if answer.status == 409 and known else self.parse_failure(answer)
+
+    def parse_failure(self, answer: Answer) -> Outcome:
+        outcome = super().parse_failure(answer)
+        if isinstance(outcome, RateLimited | NotConnected) and outcome.after is None:
+            return type(outcome)(after=WAITS[type(outcome)].total_seconds(), reason=outcome.reason)
+        return outcome
+
+    def describe(self, answer: Answer) -> tuple[str, str]:
+        found = answer.json()
+        return text(found, "errorCode"), text(found, "message")
+
+    # The account and whom it reaches
+
+    async def status(self) -> AccountState:
+        return await self.state_behind(self._state())
+
+    async def _state(self) -> AccountState:
+        return state(await self.ask(json_request("GET", self._device, headers=self._headers)))
+
+    async def check_number(self, address: str) -> bool:
+        url, payload = self._api / "numbers" / "exists", {"phone": address}
+        found = await self.ask(json_request("POST", url, headers=self._headers, payload=payload))
+        return at(found, "exists") is True
+
+    async def recipients(self) -> AsyncIterator[Contact]:
+        for page in range(MOST_GROUPS // PAGE):
+            url = (self._device / "groups").with_query(size=PAGE, page=page)
+            rows = await self.ask_list(json_request("GET", url, headers=self._headers))
+            for row in rows:
+                if address := text(row, "wid") or text(row, "id"):
+                    yield Contact(address=address, name=text(row, "name") or address, kind="group")
+            if len(rows) < PAGE:
+                return
+
+    # Webhooks
+
+    def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
+        # It makes the secret itself, so ours is of no use.
+        secret = self.credentials["webhook_secret"]
+        return wassenger_reports.parse(request, device=self.credentials["device"], secret=secret)

@@ -1,0 +1,260 @@
+"""Matrix against a real homeserver, with its limits on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import aiohttp
+import pytest
+
+from delivery.outcomes import AccountBlocked, RateLimited, Rejected, Sent, TryAgain
+from delivery.transports import matrix
+from delivery.transports.base import (
+    AccountState,
+    CredentialsError,
+    Inbound,
+    Message,
+    UnansweredError,
+    Uploaded,
+)
+from delivery.transports.http import open_session
+from delivery.transports.matrix import MatrixTransport
+from tests.delivery.transports.contract import GroupContract, HandleContract, KeyContract, TransportContract
+from tests.delivery.transports.harness import SECRET, photo, picture, port_without_server
+from tests.delivery.transports.homeserver import CLIENT, Homeserver
+from tests.delivery.transports.synapse import DOMAIN, Synapse
+
+pytestmark = pytest.mark.xdist_group("synapse")  # one homeserver is enough
+
+
+@pytest.fixture
+async def home(synapse: Synapse) -> AsyncIterator[Homeserver]:
+    async with Homeserver(synapse) as home:
+        yield home
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with open_session() as session:
+        yield session
+
+
+@pytest.fixture
+def transport(home: Homeserver, session: aiohttp.ClientSession) -> MatrixTransport:
+    return MatrixTransport(home.credentials(), session)
+
+
+def said(home: Homeserver, words: str = "The bus leaves at nine.") -> Message:
+    return Message(address=home.address, kind="text", text=words)
+
+
+class TestMatrix(TransportContract, KeyContract, HandleContract, GroupContract):
+    service = Homeserver
+
+    @pytest.fixture
+    def harness(self, home: Homeserver) -> Homeserver:
+        return home
+
+
+class TestPace:
+    async def test_a_refused_message_goes_out_after_the_wait_that_was_named(
+        self, home: Homeserver, transport: MatrixTransport, synapse: Synapse
+    ) -> None:
+        synapse.ask(
+            "DELETE",
+            f"/_synapse/admin/v1/users/{home.user_id}/override_ratelimit",
+            token=synapse.admin_token,
+        )  # so that the limits of the homeserver hold
+        for number in range(20):
+            outcome = await transport.send(said(home), f"k{number}")
+            if not isinstance(outcome, Sent):
+                break
+        assert isinstance(outcome, RateLimited)
+        assert outcome.after is not None
+        assert 0 < outcome.after < 2
+
+        await asyncio.sleep(outcome.after)
+        assert isinstance(await transport.send(said(home), f"k{number}"), Sent)
+        assert [received.key for received in home.received()] == [f"k{each}" for each in range(number + 1)]
+
+
+class TestOnce:
+    @pytest.mark.parametrize("by", ["password", "access_token"])
+    async def test_the_same_key_is_the_same_message_even_after_a_kill(
+        self, home: Homeserver, session: aiohttp.ClientSession, synapse: Synapse, by: str
+    ) -> None:
+        credentials = home.credentials()
+        if by == "access_token":
+            credentials = {"base_url": credentials["base_url"], "access_token": home.token}
+        first = await MatrixTransport(credentials, session).send(said(home), "same")
+        synapse.kill()
+        synapse.start()
+        matrix._tokens.clear()  # as in another worker, which has to log in itself
+        again = await MatrixTransport(credentials, session).send(said(home, "Other words"), "same")
+
+        assert isinstance(first, Sent)
+        assert again == first
+        assert [received.text for received in home.received()] == ["The bus leaves at nine."]
+
+    async def test_while_the_homeserver_is_down_nothing_is_lost_or_doubled(
+        self, home: Homeserver, session: aiohttp.ClientSession, synapse: Synapse
+    ) -> None:
+        direct = {**home.credentials(), "base_url": f"http://127.0.0.1:{synapse.port}"}
+        transport = MatrixTransport(direct, session)
+        assert isinstance(await transport.send(said(home), "k0"), Sent)
+        synapse.kill()
+        down = await transport.send(said(home), "k1")
+        synapse.start()
+        assert isinstance(down, TryAgain)
+        assert isinstance(await transport.send(said(home), "k1"), Sent)
+        assert len(home.received()) == 2
+
+
+class TestLogin:
+    async def test_many_messages_take_one_login(
+        self, home: Homeserver, transport: MatrixTransport, session: aiohttp.ClientSession
+    ) -> None:
+        await asyncio.gather(*(transport.send(said(home), f"k{number}") for number in range(5)))
+        await MatrixTransport(home.credentials(), session).send(said(home), "k5")
+        assert home.logins == 1
+
+    async def test_a_token_that_was_taken_back_is_replaced_where_there_is_a_password(
+        self, home: Homeserver, transport: MatrixTransport, synapse: Synapse
+    ) -> None:
+        await transport.send(said(home), "first")
+        synapse.ask("POST", f"{CLIENT}/logout/all", {}, token=home.token)
+        assert isinstance(await transport.send(said(home), "second"), Sent)
+        assert home.logins == 2
+
+    async def test_without_a_password_a_token_that_was_taken_back_stops_the_account(
+        self, home: Homeserver, session: aiohttp.ClientSession, synapse: Synapse
+    ) -> None:
+        credentials = {"base_url": home.credentials()["base_url"], "access_token": home.token}
+        transport = MatrixTransport(credentials, session)
+        assert await transport.status() is AccountState.WORKING
+        synapse.ask("POST", f"{CLIENT}/logout", {}, token=home.token)
+        outcome = await transport.send(said(home), "k")
+        assert isinstance(outcome, AccountBlocked)
+        assert home.token not in outcome.reason
+        assert await transport.status() is AccountState.BLOCKED
+
+    async def test_a_password_buys_a_token_that_is_kept_instead(
+        self, home: Homeserver, transport: MatrixTransport, session: aiohttp.ClientSession
+    ) -> None:
+        kept = await transport.log_in()
+        assert kept is not None
+        assert (kept["user"], kept["password"]) == (home.user_id, "")
+        other = MatrixTransport(kept, session)
+        assert isinstance(await other.send(said(home), "k"), Sent)
+        assert await other.log_in() is None
+        assert home.logins == 1
+
+        with pytest.raises(UnansweredError) as raised:
+            await MatrixTransport(home.wrong_credentials(), session).log_in()
+        assert isinstance(raised.value.outcome, AccountBlocked)
+
+    def test_it_takes_a_token_or_a_user_and_a_password(self) -> None:
+        for told in ({}, {"user": "a"}, {"password": "p"}):
+            with pytest.raises(CredentialsError, match="Access token is missing"):
+                MatrixTransport({"base_url": "https://matrix.example", **told}, None)
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        ("content_type", "shown_as"),
+        [
+            ("image/png", "m.image"),
+            ("video/mp4", "m.video"),
+            ("audio/ogg", "m.audio"),
+            ("text/csv", "m.file"),
+        ],
+    )
+    async def test_a_file_is_shown_as_what_it_is(
+        self, home: Homeserver, transport: MatrixTransport, content_type: str, shown_as: str
+    ) -> None:
+        uploaded = await transport.upload(replace(photo(), content_type=content_type))
+        assert isinstance(uploaded, Uploaded)
+        message = picture(home.address, replace(photo(), content_type=content_type), handle=uploaded.handle)
+        assert isinstance(await transport.send(replace(message, text=""), "k"), Sent)
+        [content] = home.contents()
+        assert (content["msgtype"], content["body"], content["filename"]) == (
+            shown_as,
+            "Fête été.png",
+            "Fête été.png",
+        )
+
+    async def test_a_file_that_the_homeserver_finds_too_large_is_not_sent(
+        self, transport: MatrixTransport
+    ) -> None:
+        refused = await transport.upload(photo(bytes(6 * 2**20)))
+        assert isinstance(refused, Rejected | TryAgain)  # it may hang up instead of saying so
+
+
+class TestRooms:
+    async def test_rooms_are_named_by_their_name_their_alias_or_else_their_id(
+        self, home: Homeserver, transport: MatrixTransport
+    ) -> None:
+        alias = home.make_room(alias="named")
+        nameless = home.make_room()
+        contacts = {contact.address: contact.name async for contact in transport.recipients()}
+        assert contacts == {
+            home.address: "Grüße 👋🏽",
+            alias: f"#named-{home.localpart}:{DOMAIN}",
+            nameless: nameless,
+        }
+
+
+class TestReplies:
+    @pytest.fixture
+    async def friend(self, home: Homeserver, synapse: Synapse) -> AsyncIterator[Homeserver]:
+        """Somebody else in the same room."""
+        async with Homeserver(synapse) as friend:
+            home.invite(friend)
+            yield friend
+
+    async def test_what_others_write_comes_once_and_in_order(
+        self, home: Homeserver, transport: MatrixTransport, friend: Homeserver
+    ) -> None:
+        friend.say(home.address, "long ago")
+        start = await transport.poll("")
+        assert start.events == ()
+
+        await transport.send(said(home), "our own")
+        first, second = friend.say(home.address, "Yes!"), friend.say(home.address, "STOP")
+        polled = await transport.poll(start.since)
+        assert [
+            (event.event_id, event.sender, event.chat, event.text)
+            for event in polled.events
+            if isinstance(event, Inbound)
+        ] == [
+            (first, friend.user_id, home.address, "Yes!"),
+            (second, friend.user_id, home.address, "STOP"),
+        ]
+        assert (await transport.poll(polled.since)).events == ()
+
+    async def test_an_answer_is_told_without_what_it_quotes_and_an_edit_is_none(
+        self, home: Homeserver, transport: MatrixTransport, friend: Homeserver
+    ) -> None:
+        start = await transport.poll("")
+        asked = friend.say(home.address, "Well")
+        friend.say(
+            home.address,
+            "> <@a:b> The bus\n> leaves\n\nSTOP",
+            **{"m.relates_to": {"m.in_reply_to": {"event_id": asked}}},
+        )
+        friend.say(home.address, "* Good", **{"m.relates_to": {"rel_type": "m.replace", "event_id": asked}})
+        polled = await transport.poll(start.since)
+        assert [event.text for event in polled.events if isinstance(event, Inbound)] == ["Well", "STOP"]
+
+    async def test_where_to_go_on_that_the_homeserver_does_not_know_is_a_beginning(
+        self, transport: MatrixTransport
+    ) -> None:
+        polled = await transport.poll("of another homeserver")
+        assert polled.events == ()
+        assert (await transport.poll(polled.since)).events == ()
+
+    async def test_a_homeserver_that_does_not_answer_is_no_news(self, session: aiohttp.ClientSession) -> None:
+        with port_without_server() as port:
+            credentials = {"base_url": f"http://127.0.0.1:{port}", "access_token": SECRET}
+            with pytest.raises(UnansweredError):
+                await MatrixTransport(credentials, session).poll("")
