@@ -1,0 +1,90 @@
+"""Webhooks in: one address per account, with a part that nobody guesses.
+
+The request is checked by the account's transport on its raw body, its events are stored, and it is answered; the
+work is done by a task. An event that was stored before is not stored again, so a repeated request does nothing.
+"""
+
+from hmac import compare_digest
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from accounts.encryption import UnreadableSecretError
+from accounts.models import Account
+from delivery import asking
+from delivery.inbound import intake
+from delivery.transports.base import (
+    NotOfferedError,
+    Transport,
+    Webhook,
+    WebhookRefusedError,
+    WebhookRequest,
+)
+
+log = structlog.get_logger(__name__)
+
+
+def webhook_of(account: Account) -> Webhook | None:
+    """Where the account's service is to report; None where PUBLIC_URL does not say where we are found."""
+    if not settings.PUBLIC_URL:
+        return None
+    path = reverse("hook", args=[account.public_id, account.webhook["key"]])
+    return Webhook(url=settings.PUBLIC_URL + path, secret=account.webhook["secret"])
+
+
+@csrf_exempt
+@require_http_methods(["GET", "POST"])
+def hook(request: HttpRequest, public_id: UUID, key: str) -> HttpResponse:
+    account = _account(public_id, key)
+    if account is None:
+        return HttpResponse("There is no such webhook.", status=404, content_type="text/plain")
+    try:
+        transport = asking.reader_of(account)
+        if request.method == "GET":
+            return _plain(transport.webhook_challenge(request.GET.dict(), account.webhook["secret"]), 200)
+        return _take(request, account, transport)
+    except NotOfferedError:
+        return _plain("This account has no webhooks.", 404)
+    except WebhookRefusedError as error:
+        log.warning("webhook_refused", account=account.pk, reason=str(error))
+        return _plain("Refused.", 403)
+    except asking.NoAnswerError:
+        log.exception("webhook_unreadable", account=account.pk)
+        return _plain("Not now.", 503)
+
+
+def _take(request: HttpRequest, account: Account, transport: Transport) -> HttpResponse:
+    body = request.read(settings.WEBHOOK_MAX_BYTES + 1)
+    if len(body) > settings.WEBHOOK_MAX_BYTES:
+        return _plain("Too large.", 413)
+    events = transport.parse_webhook(
+        WebhookRequest(
+            headers={name.lower(): value for name, value in request.headers.items()},
+            body=body,
+            secret=account.webhook["secret"],
+            received_at=timezone.now(),
+        )
+    )
+    intake.store(account, events)
+    return _plain("Taken.", 200)
+
+
+def _account(public_id: UUID, key: str) -> Account | None:
+    """The account at this address; an unreadable secret opens nothing."""
+    account = Account.objects.filter(public_id=public_id).first()
+    try:
+        known = account is not None and compare_digest(account.webhook["key"].encode(), key.encode())
+    except UnreadableSecretError:
+        log.exception("webhook_secret_unreadable", account=account and account.pk)
+        return None
+    return account if known else None
+
+
+def _plain(text: str, status: int) -> HttpResponse:
+    return HttpResponse(text, status=status, content_type="text/plain")

@@ -1,0 +1,261 @@
+"""What is reported becomes: receipts on targets, moves of accounts, messages handed on. Each once, in any order."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection as database
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.models import Account, User
+from activity.models import Inbound, Notification
+from delivery.inbound import handling as inbound
+from delivery.inbound import intake
+from delivery.models import RunTarget
+from delivery.transports.base import (
+    AccountState,
+    FirstContactsLocked,
+    InboundEvent,
+    Receipt,
+    ReceiptState,
+    SessionChanged,
+)
+from delivery.transports.base import Inbound as Message
+from reminders.inbound import handle
+from tests.factories import AccountFactory, InboundFactory, RecipientFactory, RunTargetFactory
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+NUMBERS = iter(range(10**6))
+
+
+def minutes(count: float) -> datetime:
+    return NOON + timedelta(minutes=count)
+
+
+def receipt(target: RunTarget, state: ReceiptState, at: datetime = NOON, reason: str = "") -> Receipt:
+    name = f"{target.provider_id}:{state}"
+    return Receipt(event_id=name, provider_id=target.provider_id, state=state, at=at, reason=reason)
+
+
+def session(state: AccountState, at: datetime = NOON) -> SessionChanged:
+    return SessionChanged(event_id=f"session-{next(NUMBERS)}", state=state, at=at)
+
+
+def take(account: Account, *events: InboundEvent) -> None:
+    intake.store(account, events)
+    inbound.work(account.pk, on_message=handle)
+
+
+@pytest.fixture
+def target(db: None) -> RunTarget:
+    return RunTargetFactory.create(sent=True)
+
+
+# Receipts
+
+
+def test_a_receipt_shows_on_its_target(target: RunTarget) -> None:
+    take(target.account, receipt(target, ReceiptState.DELIVERED, minutes(1)))
+    take(target.account, receipt(target, ReceiptState.READ, minutes(5)))
+    target.refresh_from_db()
+    assert (target.delivered_at, target.read_at) == (minutes(1), minutes(5))
+    noted = Inbound.objects.filter(account=target.account)
+    assert [row.target_id for row in noted] == [target.pk, target.pk]
+    assert all(row.handled_at for row in noted)
+
+
+def test_receipts_may_come_in_the_wrong_order(target: RunTarget) -> None:
+    take(target.account, receipt(target, ReceiptState.READ, minutes(5)))
+    target.refresh_from_db()
+    assert (target.delivered_at, target.read_at) == (minutes(5), minutes(5))  # who read it got it
+    take(target.account, receipt(target, ReceiptState.DELIVERED, minutes(1)))
+    target.refresh_from_db()
+    assert (target.delivered_at, target.read_at) == (minutes(1), minutes(5))
+
+
+def test_a_receipt_that_comes_twice_changes_nothing(target: RunTarget) -> None:
+    take(target.account, receipt(target, ReceiptState.DELIVERED, minutes(1)))
+    take(target.account, receipt(target, ReceiptState.DELIVERED, minutes(9)))
+    target.refresh_from_db()
+    assert target.delivered_at == minutes(1)
+    assert Inbound.objects.count() == 1
+
+
+def test_a_receipt_may_come_before_its_message_is_noted(target: RunTarget) -> None:
+    early = receipt(target, ReceiptState.DELIVERED)
+    provider_id, target.provider_id = target.provider_id, ""
+    target.save()
+    take(target.account, early)
+    assert Inbound.objects.get().handled_at is None
+
+    target.provider_id = provider_id
+    target.save()
+    inbound.sweep(on_message=handle)
+    target.refresh_from_db()
+    assert target.delivered_at == NOON
+
+
+def test_a_receipt_of_nothing_that_we_sent_is_forgotten_after_a_while(db: None) -> None:
+    stray = InboundFactory.create(receipt=True, provider_id="typed-on-the-phone", state="delivered")
+    inbound.sweep(on_message=handle)
+    stray.refresh_from_db()
+    assert stray.handled_at is None
+    Inbound.objects.update(created_at=timezone.now() - timedelta(minutes=11))
+    inbound.sweep(on_message=handle)
+    stray.refresh_from_db()
+    assert stray.handled_at is not None
+
+
+def test_another_accounts_receipt_touches_nothing(target: RunTarget) -> None:
+    other = AccountFactory.create(owner=target.account.owner)
+    take(other, receipt(target, ReceiptState.READ))
+    target.refresh_from_db()
+    assert target.read_at is None
+
+
+def test_a_failure_that_is_told_later_is_shown_and_the_target_stays_sent(target: RunTarget) -> None:
+    take(target.account, receipt(target, ReceiptState.FAILED, reason="463"))
+    target.refresh_from_db()
+    assert (target.status, target.delivered_at) == ("sent", None)
+    assert target.error == "Taken, but reported as not delivered later: 463."
+
+
+def test_a_thousand_receipts_cost_a_handful_of_queries(
+    target: RunTarget, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    targets = RunTargetFactory.create_batch(30, run=target.run, account=target.account, sent=True)
+    intake.store(target.account, [receipt(each, ReceiptState.DELIVERED) for each in targets])
+    with django_assert_max_num_queries(12):
+        inbound.work(target.account.pk, on_message=handle)
+    assert RunTarget.objects.filter(delivered_at=NOON).count() == 30
+
+
+# Session changes
+
+
+def test_an_account_that_lost_its_connection_goes_offline_and_its_owner_is_told(
+    owner: User, django_capture_on_commit_callbacks: object
+) -> None:
+    account = AccountFactory.create(owner=owner, name="Office phone")
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]  # a fixture
+        take(account, session(AccountState.STOPPED))
+    account.refresh_from_db()
+    assert account.status == "offline"
+    assert Notification.objects.get(owner=owner).title == "Office phone stopped sending"
+
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]  # a fixture
+        take(account, session(AccountState.WORKING, minutes(1)))
+    account.refresh_from_db()
+    assert account.status == "active"
+    assert Notification.objects.filter(owner=owner, title="Office phone is connected again").exists()
+
+
+def test_what_happened_earlier_does_not_undo_what_is_known(owner: User) -> None:
+    account = AccountFactory.create(owner=owner, status="offline")
+    take(account, session(AccountState.WORKING, minutes(5)))
+    take(account, session(AccountState.STOPPED, minutes(1)))
+    account.refresh_from_db()
+    assert account.status == "active"
+
+
+def test_a_pause_of_a_person_outlasts_a_reconnection(owner: User) -> None:
+    account = AccountFactory.create(owner=owner, paused=True)
+    take(account, session(AccountState.STOPPED), session(AccountState.WORKING, minutes(1)))
+    account.refresh_from_db()
+    assert account.status == "paused"
+
+
+def test_a_code_that_nobody_scanned_is_no_news(
+    owner: User, django_capture_on_commit_callbacks: object
+) -> None:
+    account = AccountFactory.create(owner=owner, pairing=True)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]  # a fixture
+        take(account, session(AccountState.STOPPED))
+    account.refresh_from_db()
+    assert account.status == "unpaired"
+    assert not Notification.objects.exists()
+
+
+def test_a_lock_of_first_contacts_is_kept(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    until = timezone.now() + timedelta(hours=6)
+    take(account, FirstContactsLocked(event_id="lock-1", at=timezone.now(), until=until))
+    account.refresh_from_db()
+    assert (account.status, account.first_contacts_until) == ("active", until)
+
+
+# Messages
+
+
+def message(**values: str) -> Message:
+    given = {"sender": "60123456789@c.us", "chat": "60123456789@c.us", "text": "Yes!"} | values
+    return Message(event_id=f"m-{next(NUMBERS)}", provider_id="p", at=NOON, **given)
+
+
+def test_a_message_finds_its_recipient_however_the_service_writes_the_number(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    anna = RecipientFactory.create(owner=owner, address="+60123456789")
+    take(account, message(chat="60123456789:12@s.whatsapp.net"))
+    row = Inbound.objects.get()
+    assert (row.recipient, row.text, row.sender) == (anna, "Yes!", "60123456789@c.us")
+    assert row.handled_at is not None
+
+
+def test_a_message_in_a_group_belongs_to_the_group(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    RecipientFactory.create(owner=owner, address="+60123456789")
+    choir = RecipientFactory.create(owner=owner, kind="group", address="120363000000000001@g.us")
+    take(account, message(chat=choir.address))
+    assert Inbound.objects.get().recipient == choir
+
+
+def test_a_stranger_to_us_and_anothers_recipient_are_nobody(owner: User, stranger: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    RecipientFactory.create(owner=stranger, address="+60123456789")
+    take(account, message())
+    take(account, message(chat="status@broadcast", sender="who?", text="\x00odd"))
+    assert [row.recipient for row in Inbound.objects.all()] == [None, None]
+    assert all(row.handled_at for row in Inbound.objects.all())
+
+
+def test_one_message_that_cannot_be_handled_holds_up_no_other(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    intake.store(account, [message(text="bad"), message(text="good")])
+
+    def fussy(row: Inbound) -> None:
+        if row.text == "bad":
+            raise RuntimeError("cannot be handled")
+        handle(row)
+
+    inbound.work(account.pk, on_message=fussy)
+    assert {row.text: bool(row.handled_at) for row in Inbound.objects.all()} == {"bad": False, "good": True}
+    inbound.sweep(on_message=handle)
+    assert not Inbound.objects.filter(handled_at=None).exists()
+
+
+@pytest.fixture
+def committed(transactional_db: None) -> Account:
+    return AccountFactory.create()
+
+
+def test_two_tasks_at_once_handle_each_message_once(committed: Account) -> None:
+    intake.store(committed, [message(text=str(number)) for number in range(20)])
+    handled: list[str] = []
+    start = threading.Barrier(4)
+
+    def note(row: Inbound) -> None:
+        handled.append(row.text)
+        handle(row)
+
+    def task(_: int) -> None:
+        try:
+            start.wait(timeout=10)
+            inbound.work(committed.pk, on_message=note)
+        finally:
+            database.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(task, range(4)))
+    assert sorted(handled, key=int) == [str(number) for number in range(20)]
