@@ -1,51 +1,104 @@
-"""What an account holds itself to: its own limits over its profile's over the settings (SPEC P2)."""
+"""What an account holds itself to, read from its rows, its profile and the settings (SPEC P2, P11)."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 
+from accounts import warmup
 from accounts.models import Account, Limit
-from accounts.profiles import PROFILES, ProfileLimits
+from accounts.profiles import PROFILES, ProfileLimits, WarmUp
+from delivery.effective import GROUPS, Effective, Values, effective
 from delivery.limiter import Day
 from delivery.pacing import Limits
 
-FIELDS = ("per_minute", "per_hour", "per_day", "gap_min", "gap_max", "batch_size", "batch_pause")
+FIELDS = tuple(name for group in GROUPS for name in group)
 
 
 def effective_limits(account: Account, action: str) -> Limits:
-    """Each value from the account if it has one, else from its profile, else from the settings."""
-    own = Limit.objects.filter(account=account, action=action).first()
+    """The limits that hold for one action."""
+    return explained_limits(account, action).limits
+
+
+def explained_limits(account: Account, action: str) -> Effective:
+    """The same, with where each number comes from."""
+    return merged(account, action, Limit.objects.filter(account=account, action=action).first())
+
+
+def limits_of(accounts: Iterable[Account]) -> Mapping[tuple[int, str], Limit]:
+    """The own limits of many accounts by account and action, in one query."""
+    rows = Limit.objects.filter(account__in=[account.pk for account in accounts])
+    return {(limit.account_id, limit.action): limit for limit in rows}
+
+
+def merged(account: Account, action: str, own: Limit | None, *, warmed_up: bool = False) -> Effective:
+    """The limits of an account whose own row for the action is at hand; `warmed_up`, as after its warm-up."""
     profile = PROFILES[account.profile].limits.get(action, ProfileLimits())
-    given = {}
-    for name in FIELDS:
-        value = getattr(own, name, None)
-        value = getattr(profile, name) if value is None else value
-        if value is not None:
-            given[name] = value
-    for name, value in _as_settings_say(profile).items():
-        given.setdefault(name, value)
-    return _warmed_up(Limits(**given), account)
+    plan = None if warmed_up else warm_up_of(account)
+    return effective(
+        account=_values(own),
+        profile=_values(profile),
+        settings=_as_settings_say(profile),
+        warm_up_cap=None if plan is None else warmup.cap(plan, account.warmup_clean_days),
+    )
 
 
-def _as_settings_say(profile: ProfileLimits) -> dict[str, float]:
+def day_caps(account: Account, action: str, own: Limit | None) -> tuple[int, ...]:
+    """The caps of today and of the days that follow, the last for all after it; a warm-up is taken to go well."""
+    cap = merged(account, action, own, warmed_up=True).limits.per_day
+    plan = warm_up_of(account)
+    if plan is None:
+        return () if cap is None else (cap,)
+    return tuple(min(warm, cap or warm) for warm in warmup.curve(plan, account.warmup_clean_days))
+
+
+def warm_up_of(account: Account) -> WarmUp | None:
+    return warmup.plan(
+        profile=account.profile,
+        start=account.warmup_start,
+        step=account.warmup_step,
+        ceiling=account.warmup_ceiling,
+    )
+
+
+def why_never(account: Account, limits: Limits, parts: int) -> str:
+    """A sentence if no waiting could ever let `parts` messages to one recipient leave; else nothing."""
+    caps = {"minute": limits.per_minute, "hour": limits.per_hour, "day": limits.per_day}
+    for period, cap in caps.items():
+        if cap and cap < parts:
+            return (
+                f"This message has {parts} parts, and {account} may send {cap} per {period}. "
+                "Use fewer parts, or raise the limit."
+            )
+    return ""
+
+
+def why_never_from(accounts: Sequence[Account], action: str, parts: int) -> str:
+    """The same for the first of the accounts of which it is true."""
+    rows = limits_of(accounts)
+    sentences = (
+        why_never(account, merged(account, action, rows.get((account.pk, action))).limits, parts)
+        for account in accounts
+    )
+    return next(filter(None, sentences), "")
+
+
+def _values(row: Limit | ProfileLimits | None) -> Values:
+    return {name: getattr(row, name, None) for name in FIELDS}
+
+
+def _as_settings_say(profile: ProfileLimits) -> Values:
     """What a profile leaves to the settings."""
     values: dict[str, float] = {"per_minute": settings.MAX_PER_MINUTE}
     if profile.fixed_delay:
         values |= {"gap_min": settings.FIXED_DELAY_SECONDS, "gap_max": settings.FIXED_DELAY_SECONDS}
     if profile.batches:
         values |= {"batch_size": settings.BATCH_SIZE, "batch_pause": settings.BATCH_PAUSE_SECONDS}
+    if profile.slow:
+        values |= {"per_hour": settings.OVERDUE_MAX_PER_HOUR, "per_day": settings.OVERDUE_MAX_PER_DAY}
+        values |= {"gap_min": settings.OVERDUE_GAP_MIN_SECONDS, "gap_max": settings.OVERDUE_GAP_MAX_SECONDS}
     return values
-
-
-def _warmed_up(limits: Limits, account: Account) -> Limits:
-    """A new account's day has a cap of its own that grows with every clean day."""
-    if account.warmup_start is None or account.warmup_step is None or account.warmup_ceiling is None:
-        return limits
-    cap = min(account.warmup_ceiling, account.warmup_start + account.warmup_step * account.warmup_clean_days)
-    return Limits(
-        **{name: getattr(limits, name) for name in FIELDS} | {"per_day": min(limits.per_day or cap, cap)}
-    )
 
 
 def day_of(account: Account, now: datetime) -> Day:

@@ -1,0 +1,101 @@
+"""How long a run will take, when it will pause on the way, and when it will be finished (SPEC S4, S5). Pure.
+
+`estimate` is the rule of thumb. `simulate` goes through the days as the engine would, with everything that
+holds an account back: limits, windows, caps, batches and the other runs of its accounts. Neither ever blocks.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from delivery.planning.course import Course, Pause, PauseCause, Point, Sender
+from delivery.planning.lane import Lane
+
+MARGIN_PERCENT = 15
+MOST_POINTS = 300  # of a curve: more than a page can draw
+
+
+class NoRateError(ValueError):
+    """A rate at which nothing is ever sent; its text is for the operator."""
+
+
+def estimate(targets: int, *, parts: int = 1, per_minute: float) -> int:
+    """The minutes that `targets` of `parts` messages take: `ceil(N*parts/R)` plus 15 %, rounded up.
+
+    0 for no targets, else at least 1. 1,000 at 40 per minute are 25, with the margin 28.75, so 29.
+    """
+    if not per_minute > 0:
+        raise NoRateError("At 0 messages per minute nothing is ever sent. Choose a rate above 0.")
+    whole = math.ceil(targets * parts / per_minute)
+    return math.ceil(whole * (100 + MARGIN_PERCENT) / 100)
+
+
+def estimate_batches(messages: int, *, delay: float, batch_size: int = 0, batch_pause: float = 0.0) -> float:
+    """The seconds of `messages` a fixed delay apart, with a pause after every batch: `N*D + (N/B)*P`."""
+    batches = messages / batch_size if batch_size else 0.0
+    return messages * delay + batches * batch_pause
+
+
+def simulate(senders: Iterable[Sender], *, now: datetime, minute: float = 60.0) -> Course:
+    """The course of the run whose jobs are `own`, over all its accounts side by side.
+
+    A minute of the limits lasts `minute` seconds, as MINUTE_SECONDS has it.
+    """
+    lanes = [Lane(sender, now=now, minute=minute) for sender in senders]
+    courses = [lane.course() for lane in lanes if lane.own is not None]
+    if not courses:
+        return Course(starts_at=now, finishes_at=now)
+    course = courses[0] if len(courses) == 1 else _side_by_side(courses)
+    return replace(course, curve=thinned(course.curve))
+
+
+def thinned(curve: Sequence[Point], most: int = MOST_POINTS) -> tuple[Point, ...]:
+    """At most `most` points of a curve, the first and the last among them."""
+    if len(curve) <= most:
+        return tuple(curve)
+    last = len(curve) - 1
+    return tuple(curve[round(number * last / (most - 1))] for number in range(most))
+
+
+def done_at(curve: Sequence[Point], at: datetime) -> float:
+    """How many targets are served at a moment."""
+    right = bisect_right(curve, at, key=lambda point: point.at)
+    if right == 0:
+        return 0.0
+    before = curve[right - 1]
+    if right == len(curve):
+        return float(before.done)
+    after = curve[right]
+    share = (at - before.at) / (after.at - before.at)
+    return before.done + share * (after.done - before.done)
+
+
+def _side_by_side(courses: Sequence[Course]) -> Course:
+    """The run as a whole: begun with its first account, finished with its last."""
+    starts = [course.starts_at for course in courses if course.starts_at]
+    finishes = [course.finishes_at for course in courses if course.finishes_at]
+    curves = [thinned(course.curve) for course in courses]
+    return Course(
+        starts_at=min(starts, default=None),
+        finishes_at=max(finishes) if len(finishes) == len(courses) else None,
+        pauses=_merged([pause for course in courses for pause in course.pauses], curves),
+        curve=_summed(curves),
+    )
+
+
+def _summed(curves: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+    moments = sorted({point.at for curve in curves for point in curve})
+    step = max(1, len(moments) // MOST_POINTS)
+    drawn = moments[::step] + moments[-1:] * (len(moments) % step != 1)
+    return tuple(Point(at=at, done=round(sum(done_at(curve, at) for curve in curves))) for at in drawn)
+
+
+def _merged(pauses: Iterable[Pause], curves: Sequence[Sequence[Point]]) -> tuple[Pause, ...]:
+    """Accounts that wait for the same thing until the same moment are one pause of the run."""
+    merged: dict[tuple[PauseCause, datetime | None], Pause] = {}
+    for pause in sorted(pauses, key=lambda each: each.at):
+        done = round(sum(done_at(curve, pause.at) for curve in curves))
+        merged.setdefault((pause.cause, pause.until), replace(pause, done=done))
+    return tuple(merged.values())

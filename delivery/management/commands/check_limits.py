@@ -1,0 +1,51 @@
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
+
+from delivery.management.limit_command import LimitCommand
+from delivery.planning.overbooked import Overbooked, planned_over, sent_over
+
+HEAD = ("account", "name", "action", "day", "sent", "planned", "cap", "over")
+
+
+class Command(LimitCommand):
+    """Exit codes: 0 no day is over its cap, 1 some are, 2 there is no such account."""
+
+    help = "List every day of every account that is over its daily cap: what was sent, and what is planned."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--days", type=int, default=7, help="How many days to look back.")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        accounts, now = self.accounts(options), timezone.now()
+        sent = sent_over(accounts, now=now, days=options["days"])
+        planned = list(planned_over(accounts, now=now))
+        if not sent and not planned:
+            self.stdout.write("No day is over its cap.")
+            return
+        self.table(HEAD, [_row(each) for each in (*sent, *planned)])
+        mend = " `manage.py fix_limits` moves what is planned." if planned else ""
+        raise CommandError(
+            f"Over their cap: {_days(len(sent))} by what was sent, {_days(len(planned))} by what is planned.{mend}",
+            returncode=1,
+        )
+
+
+def _row(each: Overbooked) -> tuple[object, ...]:
+    total = each.sent + each.planned
+    return (
+        each.account.pk,
+        each.account.name,
+        each.action,
+        each.day,
+        each.sent,
+        each.planned,
+        each.cap,
+        total - each.cap,
+    )
+
+
+def _days(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"

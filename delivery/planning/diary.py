@@ -1,0 +1,118 @@
+"""The days of an account, with what may still be sent on each: where planned work finds its place (SPEC S3). Pure.
+
+A target is planned inside its run's window and send days, and under the cap of the account's own calendar day.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from delivery.window import Window, closes_at, opens_at, window_end_at
+
+LAST_MINUTE = timedelta(
+    minutes=1
+)  # before a window closes, in which nothing is planned: it might not make it
+FURTHEST = 40 * 366  # days; a plan that goes further is a mistake in the limits
+
+Spacing = tuple[float, float]  # the shortest and the longest seconds between two targets
+
+
+class NoRoomError(ValueError):
+    """A plan that no day has room for; its text is for the operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """Room for so many targets from a moment on."""
+
+    at: datetime
+    targets: int
+
+
+class Diary:
+    """What is planned is entered, and takes the room of its day."""
+
+    def __init__(self, *, zone: str, now: datetime, room: Callable[[int], int | None]) -> None:
+        """`room` says how many messages may still leave on a day, by its number from today; None is any number."""
+        self._zone_name = zone
+        self._zone = ZoneInfo(zone)
+        self._now = now.astimezone(UTC)
+        self._today = self._date(now)
+        self._room = room
+        self._entered: Counter[int] = Counter()
+
+    def day_of(self, at: datetime) -> int:
+        """The number of a day from today."""
+        return (self._date(at) - self._today).days
+
+    def room(self, day: int) -> int | None:
+        room = self._room(day)
+        return None if room is None else max(0, room - self._entered[day])
+
+    def enter(self, day: int, messages: int) -> None:
+        self._entered[day] += messages
+
+    def openings(self, window: Window, *, parts: int, targets: int, after: datetime) -> list[Slot]:
+        """Slots for targets that may leave together, each from the moment that a day can take them."""
+        slots = []
+        for at, _, fitting in self._days(window, parts, after):
+            count = targets if fitting is None else min(targets, fitting)
+            slots.append(Slot(at=at, targets=count))
+            self.enter(self.day_of(at), count * parts)
+            targets -= count
+            if targets == 0:
+                return slots
+        raise AssertionError("the days of a diary do not end")
+
+    def drip(
+        self,
+        window: Window,
+        *,
+        parts: int,
+        targets: int,
+        after: datetime,
+        spacing: Spacing,
+        rng: random.Random,
+    ) -> list[datetime]:
+        """A time for every target, a random spacing apart; a day that is not the first begins at no round hour."""
+        times: list[datetime] = []
+        earliest = after
+        for opens, closes, fitting in self._days(window, parts, after):
+            at = opens if opens == after else max(earliest, opens + self._late(opens, closes, spacing, rng))
+            most = targets if fitting is None else min(targets, len(times) + fitting)
+            while len(times) < most and at < closes:
+                times.append(at)
+                self.enter(self.day_of(at), parts)
+                at = earliest = at + timedelta(seconds=rng.uniform(*spacing))
+            if len(times) == targets:
+                return times
+        raise AssertionError("the days of a diary do not end")
+
+    def _days(
+        self, window: Window, parts: int, after: datetime
+    ) -> Iterator[tuple[datetime, datetime, int | None]]:
+        """Stretches with room, each in one window and on one day: from when, until when, for how many targets."""
+        at = max(after, self._now).astimezone(UTC)
+        while True:
+            at = opens_at(window, at)
+            day, midnight = self.day_of(at), window_end_at(self._zone_name, 24, at)
+            if day > FURTHEST:
+                raise NoRoomError(
+                    "Nothing of this fits into any day. Raise the daily cap, or use fewer parts."
+                )
+            closes = min(closes_at(window, at) - LAST_MINUTE, midnight)
+            room = self.room(day)
+            fitting = None if room is None else room // parts
+            if at < closes and fitting != 0:
+                yield at, closes, fitting
+            at = midnight if fitting == 0 else min(closes + LAST_MINUTE, midnight)
+
+    def _late(self, opens: datetime, closes: datetime, spacing: Spacing, rng: random.Random) -> timedelta:
+        """By how much the first target of a day comes after the opening."""
+        return min((closes - opens) / 2, timedelta(seconds=rng.uniform(0, spacing[0])))
+
+    def _date(self, at: datetime) -> date:
+        return at.astimezone(self._zone).date()

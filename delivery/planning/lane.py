@@ -1,0 +1,187 @@
+"""One account on its way through the days, as the engine would serve its runs. Pure.
+
+A step per window, day and turn of a run, however many targets there are.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from delivery.pacing import Limits, strictest
+from delivery.planning.course import Allowance, Course, Job, Pause, PauseCause, Point, Sender
+from delivery.planning.rhythm import Rhythm, rhythm_of
+from delivery.window import Window, closes_at, opens_at, window_end_at
+
+LONGEST = timedelta(days=366)  # further ahead than this nobody knows the limits
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Where an action's rhythm stands: messages since it began, and when the next may leave."""
+
+    messages: int
+    next_at: datetime
+
+
+class Lane:
+    """The account's future. Who serves it: the first of its runs that may send, in their order."""
+
+    def __init__(self, sender: Sender, *, now: datetime, minute: float) -> None:
+        self.sender = sender
+        self.jobs = [job for job in sender.jobs if job.targets]
+        self.left = [job.targets for job in self.jobs]
+        self.own = next((at for at, job in enumerate(self.jobs) if job.own), None)
+        self.rhythms = [self._rhythm(job, minute) for job in self.jobs]
+        self.hours = _Hours()
+        self.zone = ZoneInfo(sender.zone)
+        self.today = now.astimezone(self.zone).date()
+        self.ends = now + LONGEST
+        self.now = max(now, sender.free_at or now).astimezone(UTC)
+        self._begin_day()
+        self.stretches = {
+            job.action: self._stretch(job, rhythm)
+            for job, rhythm in reversed(list(zip(self.jobs, self.rhythms, strict=True)))
+        }
+        self.pauses: list[Pause] = []
+        self.points: list[Point] = []
+
+    def course(self) -> Course:
+        """How the account's own run goes, until it is finished."""
+        if self.own is None:
+            return Course(starts_at=self.now, finishes_at=self.now)
+        while self.left[self.own] and self.now < self.ends:
+            self._step(self.own)
+        return Course(
+            starts_at=self.points[0].at if self.points else None,
+            finishes_at=None if self.left[self.own] else self.points[-1].at,
+            pauses=tuple(self.pauses),
+            curve=tuple(self.points),
+        )
+
+    def _step(self, own: int) -> None:
+        """Go to the next moment at which something changes; whoever has the turn sends meanwhile."""
+        cause = self._cause(own)
+        turn = next((at for at in self._waiting() if self._chance(at) <= self.now), None)
+        until = self._until(turn)
+        if turn is not None:
+            until = self._serve(turn, until)
+        if turn != own:
+            self._pause(own, cause, until)
+        self.now = until
+        if self.now >= self.day_ends:
+            self._begin_day()
+
+    # Whose turn it is.
+
+    def _waiting(self) -> Iterable[int]:
+        return (at for at, left in enumerate(self.left) if left)
+
+    def _chance(self, at: int) -> datetime:
+        """The earliest moment from now on at which a run may send, by its window and the day's cap."""
+        job = self.jobs[at]
+        ready = max(self.now, job.ready_at)
+        if self._room(job) == 0:
+            ready = max(ready, self.day_ends)
+        return self.hours.opens_at(job.window, ready)
+
+    def _until(self, turn: int | None) -> datetime:
+        """When another run may have the turn, or the day is over: its cap is another tomorrow."""
+        if turn is None:
+            return min([self.ends, *(self._chance(at) for at in self._waiting())])
+        before = (self._chance(at) for at in self._waiting() if at < turn)
+        return min([self.day_ends, self.hours.closes_at(self.jobs[turn].window, self.now), *before])
+
+    def _room(self, job: Job) -> int | None:
+        """Targets of a run that still fit into the day; None is any number."""
+        room = self.sender.allowances[job.action].room((self.date - self.today).days)
+        return None if room is None else max(0, room - self.sent_today.get(job.action, 0)) // job.parts
+
+    def _cause(self, at: int) -> PauseCause:
+        """What keeps a run that does not have the turn."""
+        job = self.jobs[at]
+        ready = max(self.now, job.ready_at)
+        if self.hours.opens_at(job.window, ready) > ready:
+            return PauseCause.WINDOW
+        return PauseCause.DAILY_CAP if self._room(job) == 0 else PauseCause.OTHER_RUNS
+
+    # What happens.
+
+    def _serve(self, turn: int, until: datetime) -> datetime:
+        """Send what fits before `until`; answers with the moment from which another run may have the turn."""
+        job, rhythm, stretch = self.jobs[turn], self.rhythms[turn], self.stretches[self.jobs[turn].action]
+        start = max(self.now, stretch.next_at)
+        rested = (start - stretch.next_at).total_seconds() >= rhythm.memory
+        before = 0 if rested else stretch.messages // job.parts
+        origin = start - timedelta(seconds=rhythm.at(before))
+        count = self._fitting(turn, rhythm.within((until - origin).total_seconds()), before)
+        if count == 0:
+            return until
+        last = origin + timedelta(seconds=rhythm.at(before + count - 1))
+        stretch.messages = (before + count) * job.parts
+        stretch.next_at = origin + timedelta(seconds=rhythm.at(before + count))
+        self.sent_today[job.action] = self.sent_today.get(job.action, 0) + count * job.parts
+        if turn == self.own:
+            done = job.targets - self.left[turn]
+            self.points += [Point(at=start, done=done), Point(at=last, done=done + count)]
+        self.left[turn] -= count
+        return last if self.left[turn] == 0 or self._room(job) == 0 else until
+
+    def _fitting(self, turn: int, in_time: int | None, before: int) -> int:
+        """Targets that fit the time, the day and what is left."""
+        bounds = [self.left[turn], self._room(self.jobs[turn]), in_time and in_time - before]
+        return max(0, min(bound for bound in bounds if bound is not None))
+
+    def _pause(self, own: int, cause: PauseCause, until: datetime) -> None:
+        """Note that the run holds still, or still does; before it is fired it does not."""
+        job = self.jobs[own]
+        at = max(self.now, job.ready_at)
+        if until <= at:
+            return
+        ends = until if until < self.ends else None
+        last = self.pauses[-1] if self.pauses else None
+        if last and last.until == at and (last.cause is cause or last.cause is PauseCause.DAILY_CAP):
+            self.pauses[-1] = replace(last, until=ends)
+        else:
+            self.pauses.append(Pause(at=at, until=ends, cause=cause, done=job.targets - self.left[own]))
+
+    # The clock.
+
+    def _begin_day(self) -> None:
+        self.date: date = self.now.astimezone(self.zone).date()
+        self.day_ends = window_end_at(self.sender.zone, 24, self.now)
+        self.sent_today: dict[str, int] = {}
+
+    def _rhythm(self, job: Job, minute: float) -> Rhythm:
+        allowance, (shortest, longest) = self.sender.allowances[job.action], job.spacing
+        together = strictest(allowance.limits, Limits(gap_min=shortest, gap_max=longest))
+        return rhythm_of(together, parts=job.parts, minute=minute, slowest=allowance.slowest)
+
+    def _stretch(self, job: Job, rhythm: Rhythm) -> _Stretch:
+        """The rhythm goes on from the messages of the last hour, where there is a cap on it."""
+        allowance: Allowance = self.sender.allowances[job.action]
+        if allowance.hour_since is None or not allowance.limits.per_hour:
+            return _Stretch(messages=0, next_at=self.now)
+        waits = timedelta(seconds=rhythm.at(allowance.hour_used // job.parts))
+        return _Stretch(messages=allowance.hour_used, next_at=allowance.hour_since + waits)
+
+
+class _Hours:
+    """Windows, each looked up once for as long as the answer holds."""
+
+    def __init__(self) -> None:
+        self._known: dict[Window, tuple[datetime, datetime, datetime]] = {}
+
+    def opens_at(self, window: Window, at: datetime) -> datetime:
+        return max(at, self._span(window, at)[0])
+
+    def closes_at(self, window: Window, at: datetime) -> datetime:
+        return self._span(window, at)[1]
+
+    def _span(self, window: Window, at: datetime) -> tuple[datetime, datetime]:
+        """The window that is open at a moment, or the next: from when on it may be used, and its end."""
+        since, opens, closes = self._known.get(window, (at, at, at))
+        if not since <= at < closes:
+            since, opens, closes = at, opens_at(window, at), closes_at(window, at)
+            self._known[window] = since, opens, closes
+        return opens, closes

@@ -1,0 +1,165 @@
+"""A forecast in words: whether a run fits its window, and what helps where it does not (SPEC S4, S5)."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from activity import times
+from delivery.planning.course import Course, Pause, PauseCause
+from delivery.window import Window
+
+FITS = "Fits in window"
+PAUSES = "Likely to pause"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What is known of a run that is foreseen."""
+
+    targets: int
+    parts: int
+    minutes: int
+    window: Window
+    fires_at: datetime
+    closes_at: datetime  # of the window that it starts in
+    missed: bool  # fired after that day's window
+    drip: bool
+    resumes_by_itself: bool
+    never: str  # why no limit could ever let it out
+    fitting_end: int | None  # the end hour with which it would fit that day
+    course: Course
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """How a run is expected to go.
+
+    `label` is the pill: green where it `fits`, else amber. `sentence` says what will happen, `suggestion` what
+    helps where it does not fit. `minutes` is the rule of thumb, which knows no windows and no caps.
+    """
+
+    targets: int
+    parts: int
+    minutes: int
+    window: Window
+    fires_at: datetime
+    closes_at: datetime
+    course: Course
+    fits: bool
+    sentence: str
+    suggestion: str = ""
+
+    @property
+    def label(self) -> str:
+        return FITS if self.fits else PAUSES
+
+    @property
+    def finishes_at(self) -> datetime | None:
+        return self.course.finishes_at
+
+
+def told(expected: Expected, *, now: datetime) -> Forecast:
+    """The forecast for people."""
+    words = _Words(expected, now)
+    fits, sentence, suggestion = words.verdict()
+    return Forecast(
+        targets=expected.targets,
+        parts=expected.parts,
+        minutes=expected.minutes,
+        window=expected.window,
+        fires_at=expected.fires_at,
+        closes_at=expected.closes_at,
+        course=expected.course,
+        fits=fits,
+        sentence=sentence,
+        suggestion=suggestion,
+    )
+
+
+class _Words:
+    """What is said about one expected run."""
+
+    def __init__(self, expected: Expected, now: datetime) -> None:
+        self.run = expected
+        self.course = expected.course
+        self.zone = ZoneInfo(expected.window.zone)
+        self.now = now
+
+    def verdict(self) -> tuple[bool, str, str]:
+        if self.run.never:
+            what, _, remedy = self.run.never.partition(". ")
+            return False, f"{what}.", remedy
+        if self.run.targets == 0:
+            return True, "There is nobody to send it to yet.", ""
+        if self.run.missed:
+            return False, *self._missed()
+        if self.course.finishes_at is None:
+            return False, *self._endless()
+        pause = self._pause()
+        if pause is None or self.run.drip:
+            return True, self._fits(self.course.finishes_at), ""
+        return False, *self._pauses(pause, self.course.finishes_at)
+
+    def _pause(self) -> Pause | None:
+        """The first pause that stops the run, rather than let it wait its turn or for its first window."""
+        for pause in self.course.pauses:
+            if pause.cause is PauseCause.DAILY_CAP or pause.at >= self.run.closes_at:
+                return pause
+        return None
+
+    def _fits(self, finishes_at: datetime) -> str:
+        starts_at = self.course.starts_at or self.run.fires_at
+        length = "About " + times.span(_next_minute(finishes_at) - starts_at)
+        if self.run.drip:
+            days = (
+                finishes_at.astimezone(self.zone).date() - starts_at.astimezone(self.zone).date()
+            ).days + 1
+            length = f"Planned over {days} days" if days > 1 else "Planned for one day"
+        return f"{length}, finished about {self._finish(finishes_at)} ({self.zone})."
+
+    def _missed(self) -> tuple[str, str]:
+        fires, closes = self._moment(self.run.fires_at), f"{self.run.window.end_hour:02d}:00"
+        return (
+            f"It fires at {fires} ({self.zone}), after its window has closed at {closes}: nothing would be sent.",
+            f"Fire it before {closes}, or widen the window.",
+        )
+
+    def _endless(self) -> tuple[str, str]:
+        done = self.course.curve[-1].done if self.course.curve else 0
+        return (
+            f"It would take more than a year: {done:,} of {self.run.targets:,} would be delivered by then.",
+            "Raise the account's limits, share the run with more accounts, or write to fewer recipients.",
+        )
+
+    def _pauses(self, pause: Pause, finishes_at: datetime) -> tuple[str, str]:
+        at, progress = self._moment(pause.at), f"{pause.done:,} of {self.run.targets:,} delivered"
+        finish = f"finished about {self._finish(finishes_at)} ({self.zone})"
+        if pause.cause is PauseCause.DAILY_CAP:
+            what = (
+                f"The daily cap is reached at {at} with {progress}. The rest follows on later days, {finish}."
+            )
+            return what, "Raise the account's daily cap, or share the run with another account."
+        by_itself = self.run.resumes_by_itself
+        again = "It goes on by itself at the next opening" if by_itself else "If it is resumed then"
+        return f"The window closes at {at} with {progress}. {again}, {finish}.", self._wider()
+
+    def _wider(self) -> str:
+        if self.run.fitting_end is None:
+            return "Share the run with another account, or split it into smaller runs."
+        return f"Let the window end at {self.run.fitting_end}:00, or split it into smaller runs."
+
+    def _finish(self, at: datetime) -> str:
+        return self._moment(_next_minute(at))
+
+    def _moment(self, at: datetime) -> str:
+        """The hour, and the day where it is another one."""
+        local = at.astimezone(self.zone)
+        if local.date() == self.now.astimezone(self.zone).date():
+            return f"{local:%H:%M}"
+        year = "" if local.year == self.now.astimezone(self.zone).year else f" {local.year}"
+        return f"{local:%a} {local.day} {local:%b}{year}, {local:%H:%M}"
+
+
+def _next_minute(at: datetime) -> datetime:
+    """The full minute by which a moment has come."""
+    return at + timedelta(seconds=(-at.timestamp()) % 60)

@@ -1,0 +1,79 @@
+"""Days of accounts that are over their cap: by what was sent, or by what is planned (SPEC S6)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+
+from accounts.models import Account
+from delivery import limits
+from delivery.models import Run
+from delivery.planning.loads import GOING, allowance_of, going_runs, loads_of
+from delivery.planning.overload import over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overbooked:
+    """A day that is over its cap, or would be."""
+
+    account: Account
+    action: str
+    day: date
+    sent: int
+    planned: int
+    cap: int
+
+
+SENT = """
+SELECT t.account_id, t.action, (t.at AT TIME ZONE a.zone)::date AS day, count(*)
+FROM activity_attempt t JOIN accounts_account a ON a.id = t.account_id
+WHERE t.at >= %(since)s AND t.account_id = ANY(%(accounts)s::bigint[])
+GROUP BY 1, 2, 3 ORDER BY 3, 1, 2
+"""
+
+
+def sent_over(accounts: Sequence[Account], *, now: datetime, days: int) -> list[Overbooked]:
+    """Days on which an account sent more than it may today; today itself among them."""
+    by_id, rows = {account.pk: account for account in accounts}, limits.limits_of(accounts)
+    found = []
+    with connection.cursor() as cursor:
+        cursor.execute(SENT, {"accounts": list(by_id), "since": now - timedelta(days=days)})
+        for account_id, action, day, sent in cursor.fetchall():
+            account = by_id[account_id]
+            cap = limits.merged(account, action, rows.get((account_id, action))).limits.per_day
+            if cap is not None and sent > cap:
+                found.append(
+                    Overbooked(account=account, action=action, day=day, sent=sent, planned=0, cap=cap)
+                )
+    return found
+
+
+def planned_over(accounts: Sequence[Account], *, now: datetime) -> Iterator[Overbooked]:
+    """Days that would be over their cap if everything went as it is planned."""
+    for account, action in at_work(accounts):
+        yield from _planned_over(account, action, now)
+
+
+def at_work(accounts: Sequence[Account]) -> list[tuple[Account, str]]:
+    """The accounts that have something to send, with each action that it is."""
+    by_id = {account.pk: account for account in accounts}
+    going = Run.objects.filter(GOING, run_accounts__open=True, run_accounts__account__in=accounts)
+    pairs = going.order_by("run_accounts__account", "action").values_list("run_accounts__account", "action")
+    return [(by_id[account_id], action) for account_id, action in pairs.distinct() if account_id in by_id]
+
+
+def _planned_over(account: Account, action: str, now: datetime) -> Iterator[Overbooked]:
+    allowance = allowance_of(account, action, now=now)
+    loads = loads_of(account, list(going_runs(account, action)), now=now)
+    today = now.astimezone(ZoneInfo(account.zone)).date()
+    for day, planned in over(loads, allowance.room).items():
+        yield Overbooked(
+            account=account,
+            action=action,
+            day=today + timedelta(days=day),
+            sent=allowance.day_used if day == 0 else 0,
+            planned=planned,
+            cap=allowance.day_caps[min(day, len(allowance.day_caps) - 1)],
+        )

@@ -1,0 +1,139 @@
+"""Moves planned work off days that are full, and says so (SPEC P10, S6).
+
+A day is full when its cap is reached, or would be by what is planned for it. What is in excess goes to the next
+days that have room, inside the window and the send days of its run; a drip is planned anew as a whole, so that its
+targets stay apart.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from accounts.models import Account
+from delivery import events, summary
+from delivery.lifecycle import window_of
+from delivery.models import Run
+from delivery.planning import drip, places
+from delivery.planning.course import Allowance
+from delivery.planning.diary import Diary, NoRoomError, Slot
+from delivery.planning.loads import allowance_of, going_runs, loads_of
+from delivery.planning.overload import Load, Overflow, overflows
+from delivery.states import RunStatus
+from delivery.window import window_end_at, window_start_at
+
+MOST_AT_ONCE = 50_000  # targets that one transaction moves, so that nobody waits long for a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """So many targets of a run found another day, the first of them at this time."""
+
+    run_id: int
+    targets: int
+    first: datetime
+
+
+def full_day(account: Account, action: str, *, now: datetime) -> list[Moved]:
+    """The account's day is full: what it still has planned for today is moved, MOST_AT_ONCE at a time.
+
+    For the engine, when the limiter says so. An empty answer means that nothing is left for today.
+    """
+    return _relieve(account, action, now=now, full_today=True)
+
+
+def relieve(account: Account, action: str, *, now: datetime) -> list[Moved]:
+    """Move what is planned for days that would be over their cap, MOST_AT_ONCE at a time; nothing if none is."""
+    return _relieve(account, action, now=now, full_today=False)
+
+
+@transaction.atomic
+def _relieve(account: Account, action: str, *, now: datetime, full_today: bool) -> list[Moved]:
+    going = going_runs(account, action).select_for_update(of=("self",), no_key=True)
+    runs = {run.pk: run for run in going.order_by("pk")}
+    account = Account.objects.select_for_update(no_key=True).defer("credentials").get(pk=account.pk)
+    loads = loads_of(account, list(runs.values()), now=now)
+    allowance = allowance_of(account, action, now=now)
+    if full_today and allowance.day_caps:
+        allowance = replace(allowance, day_used=allowance.day_caps[0])
+    excess = [each for each in overflows(loads, allowance.room) if allowance.fits(each.load.parts)]
+    if not excess:
+        return []
+    mover = _Mover(account, allowance, runs, now)
+    mover.keep(loads, excess)
+    moved = list(mover.move(excess, loads))
+    for each in moved:
+        _say(runs[each.run_id], account, allowance, excess, each.first)
+    return moved
+
+
+class _Mover:
+    """Finds new days for what is in excess, in the diary of one account."""
+
+    def __init__(self, account: Account, allowance: Allowance, runs: dict[int, Run], now: datetime) -> None:
+        self.account = account
+        self.allowance = allowance
+        self.runs = runs
+        self.now = now
+        self.diary = Diary(zone=account.zone, now=now, room=allowance.room)
+
+    def keep(self, loads: Sequence[Load], excess: Sequence[Overflow]) -> None:
+        """Enter what stays where it is. Of a drip nothing does, once some of it has to go."""
+        stays = {(each.load.run_id, each.load.day): each.stays for each in excess}
+        dripping = {each.load.run_id for each in excess if self.runs[each.load.run_id].drip}
+        for load in loads:
+            if load.run_id not in dripping:
+                self.diary.enter(load.day, stays.get((load.run_id, load.day), load.targets) * load.parts)
+
+    def move(self, excess: Sequence[Overflow], loads: Sequence[Load]) -> Iterator[Moved]:
+        left, dripped = MOST_AT_ONCE, set()
+        for each in excess:
+            run = self.runs[each.load.run_id]
+            if left <= 0 or run.pk in dripped:
+                continue
+            try:
+                if run.drip:
+                    dripped.add(run.pk)
+                    slots = self._drip(run, sum(load.targets for load in loads if load.run_id == run.pk))
+                else:
+                    slots = self._openings(run, each, most=left)
+            except NoRoomError:
+                continue  # it stays where it is, and waits for its days one by one
+            count = sum(slot.targets for slot in slots)
+            left -= count
+            yield Moved(run_id=run.pk, targets=count, first=slots[0].at)
+
+    def _drip(self, run: Run, targets: int) -> list[Slot]:
+        limits = self.allowance.limits
+        slots = drip.times(run, self.account, self.diary, targets=targets, limits=limits, now=self.now)
+        drip.give(slots, run, self.account)
+        return slots
+
+    def _openings(self, run: Run, each: Overflow, *, most: int) -> list[Slot]:
+        starts, ends = self._day(each.load.day)
+        slots = self.diary.openings(
+            window_of(run), parts=each.load.parts, targets=min(each.targets, most), after=ends
+        )
+        since = drip.LONG_AGO if each.load.day == 0 else starts
+        places.give(
+            slots, run_id=run.pk, account_id=self.account.pk, since=since, until=ends, skip=each.stays
+        )
+        return slots
+
+    def _day(self, number: int) -> tuple[datetime, datetime]:
+        """When a day of the account begins and ends, found from its noon: no clock change moves that away."""
+        noon = window_start_at(self.account.zone, 12, self.now)
+        at = window_start_at(self.account.zone, 12, noon + timedelta(days=number))
+        return window_start_at(self.account.zone, 0, at), window_end_at(self.account.zone, 24, at)
+
+
+def _say(
+    run: Run, account: Account, allowance: Allowance, excess: Sequence[Overflow], first: datetime
+) -> None:
+    """The run's summary tells its operator; a paused run keeps the reason of its pause."""
+    if run.status in {RunStatus.QUEUED, RunStatus.RUNNING}:
+        targets = sum(each.targets for each in excess if each.load.run_id == run.pk)
+        run.summary = summary.replanned(run, account, cap=allowance.day_caps[0], targets=targets, first=first)
+        run.save(update_fields=["summary"])
+    transaction.on_commit(lambda: events.run_changed(run.pk, run.owner_id))

@@ -1,0 +1,167 @@
+"""How accounts stand: what they have used, what is planned, and what they still have to send.
+
+All that a forecast needs of the database, in a handful of queries however many accounts and runs there are.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+from django.db.models import Count, Q
+
+from accounts.models import Account
+from delivery import limits
+from delivery.lifecycle import window_of
+from delivery.models import Run, RunAccount
+from delivery.planning import usage
+from delivery.planning.course import Allowance, Job, Sender
+from delivery.states import RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What an account still has to send for a run: at once, and planned for a day of its zone."""
+
+    account_id: int
+    run: Run
+    targets: int
+    planned: Mapping[date, int]
+
+    @property
+    def at_once(self) -> int:
+        return max(0, self.targets - sum(self.planned.values()))
+
+    def job(self, now: datetime) -> Job:
+        return Job(
+            targets=self.at_once,
+            parts=max(1, len(self.run.parts)),
+            action=self.run.action,
+            window=window_of(self.run),
+            ready_at=self.run.opens_at or now,
+        )
+
+
+Rank = tuple[int, datetime]  # the order of P1: by priority, the highest first, then by firing
+
+
+def rank_of(priority: int, fired_at: datetime) -> Rank:
+    return -priority, fired_at
+
+
+def senders(
+    accounts: Sequence[Account], own: Mapping[int, Job], *, rank: Rank, shares: Iterable[Share], now: datetime
+) -> list[Sender]:
+    """The accounts with what they have to send, each with its own job where the rank puts it."""
+    queues: dict[int, list[Share]] = {account.pk: [] for account in accounts}
+    for share in sorted(shares, key=lambda share: rank_of(share.run.priority, share.run.fired_at)):
+        queues[share.account_id].append(share)
+    actions = {pk: {share.run.action for share in queue} for pk, queue in queues.items()}
+    for pk, job in own.items():
+        actions[pk].add(job.action)
+    found = allowances(accounts, actions, queues, now=now)
+    return [
+        Sender(
+            zone=account.zone,
+            allowances={action: found[account.pk, action] for action in actions[account.pk]},
+            jobs=_in_order(queues[account.pk], own.get(account.pk), rank, now),
+            free_at=account.held_until,
+        )
+        for account in accounts
+    ]
+
+
+def _in_order(queue: Sequence[Share], own: Job | None, rank: Rank, now: datetime) -> list[Job]:
+    ahead = [share for share in queue if rank_of(share.run.priority, share.run.fired_at) <= rank]
+    jobs = [share.job(now) for share in queue]
+    return jobs if own is None else [*jobs[: len(ahead)], own, *jobs[len(ahead) :]]
+
+
+def allowances(
+    accounts: Sequence[Account],
+    actions: Mapping[int, Iterable[str]],
+    queues: Mapping[int, Sequence[Share]],
+    *,
+    now: datetime,
+) -> dict[tuple[int, str], Allowance]:
+    """What is left of the limits of each account and action; what `queues` have planned is reserved."""
+    which = [(account, action) for account in accounts for action in sorted(actions[account.pk])]
+    rows = limits.limits_of(accounts)
+    used, slowest = usage.used(which, now=now), usage.observed(which, now=now)
+    found = {}
+    for account, action in which:
+        key = account.pk, action
+        found[key] = Allowance(
+            limits=limits.merged(account, action, rows.get(key)).limits,
+            day_caps=limits.day_caps(account, action, rows.get(key)),
+            day_used=used[key].day,
+            reserved=_reserved(account, action, queues[account.pk], now),
+            hour_used=used[key].hour,
+            hour_since=used[key].hour_since,
+            slowest=slowest.get(key, 0.0),
+        )
+    return found
+
+
+def _reserved(account: Account, action: str, queue: Sequence[Share], now: datetime) -> dict[int, int]:
+    """Messages that runs have planned, by the number of the day from today."""
+    today, reserved = now.astimezone(ZoneInfo(account.zone)).date(), Counter[int]()
+    for share in queue:
+        if share.run.action == action:
+            for day, targets in share.planned.items():
+                reserved[(day - today).days] += targets * len(share.run.parts)
+    return dict(reserved)
+
+
+# What runs have still to send.
+
+
+def shares_of(accounts: Sequence[Account], *, now: datetime, but: Run | None = None) -> list[Share]:
+    """What accounts have to send for runs that go on by themselves, except for `but`.
+
+    A paused run waits for a person, and nobody knows how long.
+    """
+    going = Q(run__status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+    going |= Q(run__status=RunStatus.PAUSED, run__opens_at__isnull=False)
+    rows = RunAccount.objects.filter(going, account__in=accounts, open=True).select_related("run")
+    rows = rows.annotate(dealers=Count("run__run_accounts"))
+    if but is not None:
+        rows = rows.exclude(run=but)
+    return with_plans([(row.account_id, row.run, -(-_left(row.run) // row.dealers)) for row in rows], now=now)
+
+
+def _left(run: Run) -> int:
+    return run.pending + run.sending
+
+
+PLANNED = """
+SELECT share.account_id, share.run_id, (t.not_before AT TIME ZONE a.zone)::date AS day, count(*)
+FROM unnest(%(accounts)s::bigint[], %(runs)s::bigint[]) AS share(account_id, run_id)
+JOIN accounts_account a ON a.id = share.account_id
+JOIN delivery_runtarget t ON t.account_id = share.account_id AND t.run_id = share.run_id
+WHERE t.status = 'pending' AND t.not_before > %(now)s
+GROUP BY share.account_id, share.run_id, day
+"""
+
+
+def with_plans(left: Sequence[tuple[int, Run, int]], *, now: datetime) -> list[Share]:
+    """Shares from an account, a run and the targets that are left of it, with the days that these are planned for."""
+    if not left:
+        return []
+    arguments: dict[str, Any] = {
+        "accounts": [each[0] for each in left],
+        "runs": [each[1].pk for each in left],
+        "now": now,
+    }
+    planned: dict[tuple[int, int], dict[date, int]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(PLANNED, arguments)
+        for account_id, run_id, day, count in cursor.fetchall():
+            planned.setdefault((account_id, run_id), {})[day] = count
+    return [
+        Share(account_id=account_id, run=run, targets=targets, planned=planned.get((account_id, run.pk), {}))
+        for account_id, run, targets in left
+    ]
