@@ -3,32 +3,37 @@
 import json
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from accounts.admin import AccountAdmin
 from accounts.admin_archive import ArchivedFilter, Archiving
 from accounts.admin_lists import list_link, moment_column, pill_column
 from accounts.admin_roles import ViewAdmin
+from accounts.models import Account
 from activity.models import Attempt
+from activity.templatetags.paceline import account_pill, progress, run_pill
+from delivery.admin_moves import AccountMoves, RunMoves
 from delivery.admin_rows import RunRowsAdmin, WithinRunFilter
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget, choices
 from delivery.send_days import day_names
-from delivery.states import SETTLED_RUN, TargetStatus
+from delivery.states import TargetStatus
 
 
 @admin.register(Run)
-class RunAdmin(Archiving, ViewAdmin[Run]):
-    """Resume, pause, cancel and retry are moves of a run's life: they belong among the `actions`."""
+class RunAdmin(RunMoves, Archiving, ViewAdmin[Run]):
+    """Runs as they go, live, with all that a person can do to them."""
 
-    list_display = ("__str__", "owner", "state", "pause_reason", "delivered", "fired", "finished")
+    change_list_template = "admin/live_list.html"
+
+    list_display = ("__str__", "state", "delivered", "owner", "pause_reason", "fired", "finished")
     list_filter = ("status", "pause_reason", "kind", ArchivedFilter)
     list_select_related = ("owner", "reminder", "changed_by")
     search_fields = ("name", "^owner__username")
     search_help_text = "The reminder's name or its owner."
     ordering = ("-id",)
-    actions = ("archive", "unarchive")
-    in_use = "not settled yet: finish or cancel it first"
+    actions = ("unarchive",)
     fieldsets = (
         (None, {"fields": ("name", "reminder", "owner", "kind", ("due_at", "fired_at"), "key")}),
         (
@@ -36,8 +41,9 @@ class RunAdmin(Archiving, ViewAdmin[Run]):
             {
                 "fields": (
                     "state",
+                    "bar",
                     "pause_reason",
-                    "summary",
+                    "told",
                     ("opens_at", "closes_at"),
                     ("started_at", "finished_at", "canceled_at"),
                     ("changed_by", "archived_at"),
@@ -71,13 +77,25 @@ class RunAdmin(Archiving, ViewAdmin[Run]):
         ),
     )
 
-    state = pill_column("status", "Status")
     fired = moment_column("fired_at", "Fired")
     finished = moment_column("finished_at", "Finished")
 
+    @admin.display(description="Status", ordering="status")
+    def state(self, run: Run) -> SafeString:
+        return run_pill(run)
+
     @admin.display(description="Delivered")
-    def delivered(self, run: Run) -> str:
-        return f"{run.sent:,} of {run.total:,}"
+    def delivered(self, run: Run) -> SafeString:
+        return render_to_string("components/_progress.html", progress(run, compact=True))
+
+    @admin.display(description="Progress")
+    def bar(self, run: Run) -> SafeString:
+        return render_to_string("components/_progress.html", progress(run))
+
+    @admin.display(description="Summary")
+    def told(self, run: Run) -> SafeString:
+        words = '<span data-run="{}" data-status="{}"><span data-text="summary">{}</span></span>'
+        return format_html(words, run.pk, run.status, run.summary or "-")
 
     @admin.display(description="Targets")
     def targets(self, run: Run) -> SafeString:
@@ -95,8 +113,21 @@ class RunAdmin(Archiving, ViewAdmin[Run]):
     def days(self, run: Run) -> str:
         return day_names(run.send_days)
 
-    def archivable(self, rows: QuerySet[Run]) -> QuerySet[Run]:
-        return rows.filter(status__in=SETTLED_RUN)
+
+# The account's pages belong to `accounts`; what moves an account belongs here.
+admin.site.unregister(Account)
+
+
+@admin.register(Account)
+class LiveAccountAdmin(AccountMoves, AccountAdmin):
+    """Accounts with their state, live, and the moves that a person can make."""
+
+    change_list_template = "admin/live_list.html"
+    actions = ("pause_accounts", "resume_accounts", *AccountAdmin.actions)
+
+    @admin.display(description="Status", ordering="status")
+    def state(self, account: Account) -> SafeString:
+        return account_pill(account)
 
 
 @admin.register(RunAccount)

@@ -9,7 +9,7 @@ class DeliveryConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.models import Account  # noqa: PLC0415 - models are ready only now
-        from delivery.periodic import plan_tick  # noqa: PLC0415
+        from delivery.periodic import plan_reports, plan_tick, plan_warm_ups  # noqa: PLC0415
         from delivery.queues import tell_workers  # noqa: PLC0415
 
         def added(created: bool, **_: Any) -> None:
@@ -17,4 +17,8 @@ class DeliveryConfig(AppConfig):
                 tell_workers()
 
         post_migrate.connect(lambda **_: plan_tick(), sender=self, weak=False, dispatch_uid="plan_tick")
+        post_migrate.connect(
+            lambda **_: plan_warm_ups(), sender=self, weak=False, dispatch_uid="plan_warm_ups"
+        )
+        post_migrate.connect(lambda **_: plan_reports(), sender=self, weak=False, dispatch_uid="plan_reports")
         post_save.connect(added, sender=Account, weak=False, dispatch_uid="tell_workers")

@@ -2,49 +2,54 @@
 
 Read it from the top. A shift goes round: launch what is due, refill the agenda when it is empty, land what
 came back. Nothing leaves without a permit of the limiter and a `begun_at` in the database; everything that
-left is recorded, whatever happens around it.
+left is recorded, whatever happens around it. All shifts of a worker live on one event loop and share its
+statements (`wire.py`, `clerk.py`).
 """
 
-import heapq
+import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from queue import SimpleQueue
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 import structlog
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
 
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account
-from delivery import claims, events, knobs, lifecycle, media, pacing, queues, rescue, retry
-from delivery.claims import Counts, Landing, Ledgered, NextRun
+from accounts.unsubscribe import links_from
+from delivery import claims, events, knobs, lifecycle, media, pacing, queues, rescue, retry, turns
+from delivery.agenda import Agenda
+from delivery.claims import Claimed
+from delivery.inbound import first_contacts
 from delivery.lease import Lease
 from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
 from delivery.models import Run
 from delivery.outcomes import Rejected, Sent
 from delivery.parts import Letter, thaw
 from delivery.permits import Permits
+from delivery.planning import drip, replan
 from delivery.queues import Rest
+from delivery.records import Begun, Counts, Landing, Ledgered
 from delivery.render import MissingVariableError
 from delivery.retry import Effect, Verdict
-from delivery.slots import Served, Slot, all_within, landing_of
+from delivery.slots import Served, Slot, landing_of
 from delivery.slowdown import SlowDown
 from delivery.states import PauseReason, TargetStatus, WaitReason
 from delivery.transports.base import Transport, TransportError
-from delivery.wire import Landed, Parcel, wire
+from delivery.turns import Turn
+from delivery.wire import Landed, wire
 
 log = structlog.get_logger(__name__)
-T = TypeVar("T")
 
-MOST_CATCHING_UP = 0.5  # seconds by which a message may be late without moving those behind it
 LONGEST_NAP = 10.0  # seconds that a pump waits with a thread of its own; a longer wait arms a wake-up
 LOOK_AGAIN = 1.0  # seconds until a run of which nothing could be claimed is looked at again
-PATIENCE = 60.0  # seconds for which results wait for a database that is away
+LOOK_AROUND = 2.0  # seconds until a shift that waits looks whether its worker stops
 
 stopping = threading.Event()  # the worker shuts down: finish what is in the air, take nothing new
 
@@ -68,7 +73,8 @@ def pump(account_id: int) -> None:
         if transport is None or account.status != Account.Status.ACTIVE:
             rest = Rest(until=None, reason=WaitReason.ACCOUNT_STOPPED)
         else:
-            rest = Shift(account, lease, transport).serve()
+            connection.close()  # back to the pool: a thread that waits for its shift holds none
+            rest = wire().run(Shift(account, lease, transport).serve())
     finally:
         queues.end_shift(lease, rest)
         connection.close()
@@ -94,254 +100,287 @@ class Shift:
         self.slow_down = SlowDown(account, lease)
         self.permits: dict[str, Permits] = {}  # each action has limits of its own
         self.served: dict[int, Served] = {}
-        self.agenda: list[Slot] = []  # first messages to targets, by time
-        self.following: list[Slot] = []  # next messages to targets in `groups`, by time
-        self.groups: set[int] = set()  # targets of which a message left and the last has not landed
+        self.agenda = Agenda(concurrency=account.group_concurrency or int(settings.GROUP_CONCURRENCY))
         self.air: dict[int, Slot] = {}
-        self.landed: SimpleQueue[Landed] = SimpleQueue()
+        self.landed: list[Landed] = []
+        self.bell = asyncio.Event()  # something landed, or the lease is lost
+        self.refilling: asyncio.Task[None] | None = None
         self.rest: Rest | None = None
         self.leaving = False  # nothing more is due for a while
         self.over = False  # and nothing more may begin
+        self.again = False  # a target wants another attempt
         self.ends = time.monotonic() + settings.PUMP_SECONDS
-        self.renew_at = 0.0
+        self.lost = False  # another pump has the account
         self.rng = random.Random()
+        self.wire = wire()
+        self.clerk = self.wire.clerk
 
     # The round.
 
-    def serve(self) -> Rest:
+    async def serve(self) -> Rest:
         """Go round until there is nothing to do for a while, or the shift is over."""
-        try:
-            while not self._finished():
-                self._launch_due()
-                if self._wants_more():
-                    self._refill()
-                self._land(timeout=self._until_next())
-                self._keep_lease()
-        finally:
-            self._clear_the_air()
+        with self.wire.keeper.keeping(self.lease, lost=self._lose_lease):
+            try:
+                while not await self._finished():
+                    await self._launch_due()
+                    if self._wants_more():
+                        self.refilling = asyncio.create_task(self._refill())
+                        self.refilling.add_done_callback(lambda _: self.bell.set())
+                    await self._land(within=self._until_next())
+            finally:
+                await self._clear_the_air()
         return self.rest or Rest.soon()
 
-    def _finished(self) -> bool:
-        if not self.over and (stopping.is_set() or time.monotonic() >= self.ends):
-            self._wind_down(Rest.soon())
-        return (self.leaving or self.over) and not (self.agenda or self.following or self.air)
+    async def _finished(self) -> bool:
+        if not self.over and (self.lost or stopping.is_set() or time.monotonic() >= self.ends):
+            await self._wind_down(Rest.soon())
+        if self.refilling is not None:
+            if not self.refilling.done():
+                return False
+            self.refilling.result()
+            self.refilling = None
+        return (self.leaving or self.over) and not (self.agenda or self.air)
 
-    def _wind_down(self, rest: Rest) -> None:
+    def _lose_lease(self) -> None:
+        self.lost = True
+        self.bell.set()
+
+    async def _wind_down(self, rest: Rest) -> None:
         """Begin nothing more; what is in the air still lands."""
         self.over = True
         self.rest = rest
-        self._drop_agenda()
+        await self._drop_agenda()
 
-    def _clear_the_air(self) -> None:
+    async def _clear_the_air(self) -> None:
         """However the shift ends, what left is recorded: nobody else can know what became of it."""
         self.over = True
+        if self.refilling is not None:
+            await asyncio.wait([self.refilling])
         while self.air:
-            self._land(timeout=1.0)
-            self._keep_lease()
+            try:
+                await self._land(within=LOOK_AROUND)
+            except Exception:  # the others may still be recorded
+                log.exception("not_recorded", account=self.account.pk)
+        await self._drop_agenda()
         for permits in self.permits.values():
-            permits.report()
+            await self.clerk.ask(permits.report)
+        await self.transport.close()
 
     def _wants_more(self) -> bool:
-        if self.over or self.leaving or (self.rest is not None and not self.rest.due()):
+        if self.refilling or self.over or self.leaving or (self.rest is not None and not self.rest.due()):
             return False
-        # Without pacing the next targets are claimed while the last ones are in the air.
-        behind = [slot for slot in self.agenda if slot.at <= time.monotonic()]
-        return len(self.agenda) <= (self._concurrency() if len(behind) == len(self.agenda) else 0)
+        return self.agenda.runs_low(time.monotonic())
 
     def _until_next(self) -> float:
         """Seconds until there is something to do, if nothing lands before."""
         if self.over:
-            return 1.0
-        if self.leaving and not (self.agenda or self.following or self.air):
+            return LOOK_AROUND
+        if self.leaving and not (self.agenda or self.air):
             return 0.0
-        moments = [self.ends, self.renew_at]
-        if self.following:
-            moments.append(self.following[0].at)
-        if self.agenda and len(self.groups) < self._concurrency():
-            moments.append(self.agenda[0].at)
-        if not (self.agenda or self.leaving):
+        moments = [self.ends, time.monotonic() + LOOK_AROUND]
+        if (next_at := self.agenda.next_at()) is not None:
+            moments.append(next_at)
+        if not (self.agenda.has_firsts() or self.leaving or self.refilling):
             moments.append(self.rest.at if self.rest is not None else 0.0)
         return max(0.0, min(moments) - time.monotonic())
 
-    def _concurrency(self) -> int:
-        return self.account.group_concurrency or int(settings.GROUP_CONCURRENCY)
-
     # Refill: a run, permits, targets.
 
-    def _refill(self) -> None:
-        self.rest = None
-        now = datetime.now(UTC)
-        chosen = self._patiently(
-            lambda: claims.next_run(self.account.pk, now=now, sendable=knobs.sendable(now))
+    async def _refill(self) -> None:
+        """Fetch more. What was found is out of date if all was dropped meanwhile, or a target came back."""
+        dropped, self.rest, self.again = self.agenda.dropped, None, False
+        await self._find_work()
+        if self.agenda.dropped != dropped:
+            await self._drop_agenda()
+        if (self.agenda.dropped != dropped or self.again) and not self.over:
+            self.leaving, self.rest = False, None
+
+    async def _find_work(self) -> None:
+        busy = bool(self.air or self.agenda)
+        answer = await self.clerk.ask(
+            partial(turns.next_turn, self.account, now=datetime.now(UTC), busy=busy)
         )
-        if chosen is None:
-            self._rest(Rest(until=None, reason=WaitReason.NOTHING_TO_SEND))
-        elif chosen.not_before > now:
-            self._rest(Rest(until=chosen.not_before, reason=WaitReason.NOT_BEFORE))
-        else:
-            run = self.served.get(chosen.run_id) or self._patiently(lambda: self._prepare(chosen.run_id))
-            if run is not None:
-                self._take_permits(run, chosen)
+        if isinstance(answer, Rest):
+            self._rest(answer)
+            return
+        run = self.served.get(answer.run.run_id) or await self._prepare(answer.run.run_id)
+        if run is not None and not await self._spread(run):
+            await self._take_permits(run, answer)
+
+    async def _spread(self, run: Served) -> bool:
+        """Whether targets of a drip that an outage made overdue were planned anew, so that they stay apart."""
+        if run.drip is None:
+            return False
+        return bool(
+            await self.clerk.ask(partial(drip.catch_up, run.drip, self.account, now=datetime.now(UTC)))
+        )
 
     def _rest(self, rest: Rest) -> None:
         """Wait in place if it is short; else the shift ends once all that has begun is through."""
+        if self.over:
+            return  # why it ended stays
         self.rest = rest
         self.leaving = rest.until is None or rest.seconds() > LONGEST_NAP
 
-    def _prepare(self, run_id: int) -> Served | None:
+    async def _prepare(self, run_id: int) -> Served | None:
         """The run with its media uploaded; None if that failed, and then the shift knows what to wait for."""
-        run = Run.objects.get(pk=run_id)
-        handles = media.handles(run, self.account, self.transport, keep_alive=self._keep_lease)
+        run = await self.clerk.ask(partial(Run.objects.get, pk=run_id))
+        handles = await media.handles(run, self.account, self.transport)
         if isinstance(handles, media.NotUploaded):
-            self._media_trouble(run, handles)
+            await self._media_trouble(run, handles)
             return None
         whose = Ledgered(run_id=run.pk, owner_id=run.owner_id, account_id=self.account.pk, action=run.action)
-        letter = Letter(action=run.action, subject=run.subject, open_file=media.open_file, handles=handles)
-        served = Served(run_id=run.pk, key=run.key, whose=whose, parts=thaw(run.parts), letter=letter)
+        letter = Letter(
+            action=run.action,
+            subject=run.subject,
+            open_file=media.open_file,
+            handles=handles,
+            unsubscribe_url=links_from(self.account),
+        )
+        served = Served(
+            run_id=run.pk,
+            key=run.key,
+            whose=whose,
+            parts=thaw(run.parts),
+            letter=letter,
+            drip=run if run.drip else None,
+        )
+        if run.action not in self.permits:
+            made = await self.clerk.ask(partial(Permits, self.account, self.lease, run.action))
+            self.permits[run.action] = made
         self.served[run.pk] = served
         return served
 
-    def _media_trouble(self, run: Run, trouble: media.NotUploaded) -> None:
-        verdict = retry.decide(trouble.outcome, attempt=1, idempotent=True, knobs=knobs.retry_knobs())
+    async def _media_trouble(self, run: Run, trouble: media.NotUploaded) -> None:
+        verdict = retry.decide(
+            trouble.outcome, attempt=trouble.attempt, idempotent=True, knobs=knobs.retry_knobs()
+        )
         if verdict.target is TargetStatus.FAILED:
-            self._pause_run(run.pk, trouble.sentence())
+            await self._pause_run(run.pk, trouble.sentence())
             return
-        self._affect_account(verdict)
-        self._rest(Rest.after(verdict.retry_after or LOOK_AGAIN, WaitReason.SLOWED))
+        await self._affect_account(verdict)
+        if not self.over:
+            self._rest(Rest.after(verdict.retry_after or LOOK_AGAIN, WaitReason.SLOWED))
 
-    def _take_permits(self, run: Served, chosen: NextRun) -> None:
-        permits = self._permits_for(run.whose.action)
+    async def _take_permits(self, run: Served, turn: Turn) -> None:
+        permits = self._permits_of(run)
         if never := permits.why_never(len(run.parts)):
-            self._pause_run(run.run_id, never)
+            await self._pause_run(run.run_id, never)
             return
-        held = [*self.air.values(), *self.following, *self.agenda]
-        answer = self._patiently(
-            lambda: permits.take(
+        held = [*self.air.values(), *self.agenda.slots()]
+        answer = await self.clerk.ask(
+            partial(
+                permits.take,
                 cost=len(run.parts),
-                error_rate=pacing.error_rate(chosen.sent, chosen.failed),
+                error_rate=_error_rate(turn),
                 in_hand={permit: slot.planned_ms for slot in held for permit in slot.permits},
                 in_the_air=len(self.air),
             )
         )
         match answer:
             case Granted(units=units):
-                self._claim(run, units, permits)
+                await self._claim(run, units, permits, turn)
             case Wait(until_ms=until_ms, reason=reason, now_ms=now_ms):
+                if reason is WaitReason.PER_DAY:
+                    await self._plan_anew(run)
                 self._rest(Rest.after((until_ms - now_ms) / 1000, reason))
             case LeaseLost():
                 log.warning("lease_lost", account=self.account.pk)
-                self._wind_down(Rest.soon())
+                await self._wind_down(Rest.soon())
             case Away(reason=reason):
                 log.warning("limiter_away", account=self.account.pk, reason=reason)
-                self._wind_down(Rest.after(LOOK_AGAIN, WaitReason.LIMITER_AWAY))
+                await self._wind_down(Rest.after(LOOK_AGAIN, WaitReason.LIMITER_AWAY))
             case _:
                 assert_never(answer)
 
-    def _permits_for(self, action: str) -> Permits:
-        if action not in self.permits:
-            self.permits[action] = self._patiently(lambda: Permits(self.account, self.lease, action))
-        return self.permits[action]
+    async def _plan_anew(self, run: Served) -> None:
+        """The day is full: what it cannot take any more is moved to days that can, and the runs say so."""
+        action = run.whose.action
+        while await self.clerk.ask(lambda: replan.full_day(self.account, action, now=datetime.now(UTC))):
+            log.info("day_full", account=self.account.pk, action=action)
 
-    def _claim(self, run: Served, units: tuple[Unit, ...], permits: Permits) -> None:
-        fence, most, now = self.lease.fence, len(units), datetime.now(UTC)
-        claimed = self._patiently(
-            lambda: claims.claim(run.run_id, self.account.pk, fence=fence, most=most, now=now)
+    def _permits_of(self, run: Served) -> Permits:
+        return self.permits[run.whose.action]
+
+    async def _claim(self, run: Served, units: tuple[Unit, ...], permits: Permits, turn: Turn) -> None:
+        claimed = await self.clerk.ask_about(
+            run.run_id,
+            partial(
+                claims.claim,
+                run.run_id,
+                self.account.pk,
+                fence=self.lease.fence,
+                most=min(len(units), turn.most or len(units)),
+                now=datetime.now(UTC),
+                planned=turn.planned,
+            ),
         )
-        self._forget({target.target_id for target in claimed})
+        for stale in self.agenda.forget({target.target_id for target in claimed}):
+            permits.give_back(stale.permits)
+        gap = permits.shortest_gap(len(run.parts), _error_rate(turn))
+        # A target whose intent is being written was released and is claimed anew: it goes on as it was.
+        going = {slot.target_id for slot in self.agenda.beginning}
         for unit, target in zip(units, claimed, strict=False):
-            left = len(run.parts) - target.parts_done
-            permits.give_back(unit.permits[left:])
-            slot = Slot(
-                at=permits.moment(unit),
-                target=target,
-                run=run,
-                part=target.parts_done,
-                permits=list(unit.permits[:left]),
-                planned_ms=unit.at_ms,
-            )
-            heapq.heappush(self.agenda, slot)
+            if target.target_id in going:
+                permits.give_back(unit.permits)
+            else:
+                self.agenda.add(_slot(run, unit, target, permits, gap))
         for unit in units[len(claimed) :]:
             permits.give_back(unit.permits)
         if not claimed:
             # Paused or stopped since it was chosen, or another fence: look again, not at once.
             self._rest(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
 
-    def _forget(self, targets: set[int]) -> None:
-        """Slots of targets that were taken from this shift, by a pause and a resume, and are claimed anew."""
-        for slots in (self.agenda, self.following):
-            stale = [slot for slot in slots if slot.target_id in targets]
-            for slot in stale:
-                slots.remove(slot)
-                self._permits_for(slot.run.whose.action).give_back(slot.permits)
-            heapq.heapify(slots)
-        self.groups -= targets
-
     # Launch: the last look, then off.
 
-    def _launch_due(self) -> None:
-        due = self._pop_due()
+    async def _launch_due(self) -> None:
+        due = self.agenda.pop_due(time.monotonic())
         if not due:
             return
-        now, begun = self._patiently(lambda: self._begin(due))
+        begun = await self.clerk.begin([slot.intent(fence=self.lease.fence) for slot in due])
+        self._send([slot for slot in due if slot.target_id in begun], begun)
+        for slot in self.agenda.began(time.monotonic()):
+            self._permits_of(slot.run).left(slot.gap)
         refused = [slot for slot in due if slot.target_id not in begun]
-        self._send([slot for slot in due if slot.target_id in begun], begun, now)
         if refused:
             # Paused, canceled, closed, opted out or no longer ours: the rest of the agenda is asked for again.
-            self._give_back(refused)
-            self._drop_agenda()
+            await self._give_back(refused)
+            await self._drop_agenda()
 
-    def _begin(self, due: list[Slot]) -> tuple[datetime, dict[int, int]]:
-        """The moment is read once there is a connection: the window may close while the database is away."""
-        connection.ensure_connection()
-        now = datetime.now(UTC)
-        parts = {slot.target_id: slot.part for slot in due}
-        return now, claims.begin(parts, fence=self.lease.fence, now=now, sendable=knobs.sendable(now))
-
-    def _pop_due(self) -> list[Slot]:
-        """A group that has begun goes on; a new one begins while there is room."""
-        now = time.monotonic()
-        self._keep_gaps(now)
-        due = []
-        while self.following and self.following[0].at <= now:
-            due.append(heapq.heappop(self.following))
-        while self.agenda and self.agenda[0].at <= now and len(self.groups) < self._concurrency():
-            slot = heapq.heappop(self.agenda)
-            self.groups.add(slot.target_id)
-            due.append(slot)
-        return due
-
-    def _keep_gaps(self, now: float) -> None:
-        """What a slow gateway or database held up does not bunch: all that is behind it moves on as well."""
-        if self.agenda and len(self.groups) < self._concurrency():
-            late = now - self.agenda[0].at
-            if late > MOST_CATCHING_UP:
-                for slot in self.agenda:
-                    slot.at += late
-
-    def _send(self, slots: Iterable[Slot], begun: dict[int, int], now: datetime) -> None:
+    def _send(self, slots: Iterable[Slot], begun: Mapping[int, Begun]) -> None:
         parcels = []
         for slot in slots:
-            slot.attempt, slot.began_at = begun[slot.target_id], now
+            slot.attempt, slot.began_at = begun[slot.target_id].attempt, begun[slot.target_id].at
             self.air[slot.target_id] = slot
             try:
-                parcels.append(Parcel(tag=slot.target_id, message=slot.message(), key=slot.key))
+                parcels.append(slot.parcel())
             except MissingVariableError as error:
-                self.landed.put(Landed(tag=slot.target_id, outcome=Rejected(reason=str(error)), took_ms=0))
-        if parcels:
-            wire().launch(self.transport, parcels, self.landed)
+                self._hear(Landed(tag=slot.target_id, outcome=Rejected(reason=str(error)), took_ms=0))
+        self.wire.launch(self.transport, parcels, self._hear)
 
     # Land: what became of it.
 
-    def _land(self, *, timeout: float) -> None:
-        """Wait for results up to `timeout`, then record all there are, run by run."""
-        by_run: dict[int, list[tuple[Slot, Landed]]] = {}
-        for landed in all_within(self.landed, timeout, in_the_air=len(self.air)):
-            slot = self.air[landed.tag]
-            by_run.setdefault(slot.run.run_id, []).append((slot, landed))
-        for news in by_run.values():
-            self._record(news)
+    def _hear(self, landed: Landed) -> None:
+        self.landed.append(landed)
+        self.bell.set()
 
-    def _record(self, news: list[tuple[Slot, Landed]]) -> None:
+    async def _land(self, *, within: float) -> None:
+        """Wait for results up to `within` seconds, then record all there are."""
+        if not self.landed and within > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self.bell.wait()
+        self.bell.clear()
+        news, self.landed = self.landed, []
+        try:
+            if news:
+                await self._record([(self.air[landed.tag], landed) for landed in news])
+        finally:
+            # What could not be recorded has landed all the same: the next pump finds it in doubt.
+            for landed in news:
+                self.air.pop(landed.tag, None)
+
+    async def _record(self, news: list[tuple[Slot, Landed]]) -> None:
         """Into the database first, then whatever follows from it."""
         idempotent, settings_ = self.transport.capabilities.idempotent, knobs.retry_knobs()
         verdicts = [
@@ -349,113 +388,121 @@ class Shift:
             for slot, landed in news
         ]
         landings = [
-            landing_of(slot, landed, verdict) for (slot, landed), verdict in zip(news, verdicts, strict=True)
+            landing_of(slot, landed, verdict, fence=self.lease.fence)
+            for (slot, landed), verdict in zip(news, verdicts, strict=True)
         ]
-        whose, fence, now = news[0][0].run.whose, self.lease.fence, datetime.now(UTC)
-        counts = self._patiently(lambda: claims.record(landings, whose, fence=fence, now=now))
-        for (slot, landed), landing in zip(news, landings, strict=True):
-            self._came_down(slot, landing, clean=isinstance(landed.outcome, Sent))
+        counts = await self.clerk.record(landings)
+        for (slot, _), landing in zip(news, landings, strict=True):
+            await self._came_down(slot, landing)
+        if clean := sum(isinstance(landed.outcome, Sent) for _, landed in news):
+            await self._count_clean(clean)
         for verdict in verdicts:
-            self._affect_account(verdict)
-        self._affect_run(counts, whose.owner_id)
+            await self._affect_account(verdict)
+        for run in counts:
+            await self._affect_run(run)
 
-    def _came_down(self, slot: Slot, landing: Landing, *, clean: bool) -> None:
+    async def _came_down(self, slot: Slot, landing: Landing) -> None:
         """Its next part follows, or its place is free."""
         del self.air[slot.target_id]
-        permits = self._permits_for(slot.run.whose.action)
+        permits = self._permits_of(slot.run)
         permits.settle(slot.permits.pop(0))
-        if clean:
-            self._patiently(self.slow_down.count_clean_send)
         if landing.status is not TargetStatus.SENDING:
-            self.groups.discard(slot.target_id)
+            self.agenda.leave([slot.target_id])
             permits.give_back(slot.permits)
             if landing.status is TargetStatus.PENDING and not self.over:
-                self.leaving, self.rest = False, None  # there is something to send again
+                self.leaving, self.rest, self.again = False, None, True
         elif self.over:
-            self._give_back([slot])
+            await self._give_back([slot])
         else:
             gap = self.rng.uniform(settings.PART_GAP_MIN_MS, settings.PART_GAP_MAX_MS) / 1000
             slot.part, slot.at = landing.parts_done, time.monotonic() + gap
-            heapq.heappush(self.following, slot)
+            self.agenda.follow(slot)
 
-    def _affect_run(self, counts: Counts, owner_id: int) -> None:
-        events.run_changed(counts.run_id, owner_id)
+    async def _count_clean(self, sends: int) -> None:
+        if self.slow_down.slowed:
+            await self.clerk.ask(partial(self.slow_down.count_clean_sends, sends))
+
+    async def _affect_run(self, counts: Counts) -> None:
+        run = self.served[counts.run_id]
+        events.run_changed(run.run_id, run.whose.owner_id)
         if (counts.pending == 0 and counts.sending == 0) or counts.canceled:
-            self._patiently(lambda: lifecycle.settle(counts.run_id))
-        elif knobs.trips(counts.sent, counts.failed) and self._patiently(
-            lambda: lifecycle.trip(counts.run_id)
+            await self.clerk.ask_about(run.run_id, partial(lifecycle.settle, run.run_id))
+        elif knobs.trips(counts.sent, counts.failed) and await self.clerk.ask_about(
+            run.run_id, partial(lifecycle.trip, run.run_id)
         ):
-            self._drop_agenda()
+            await self._drop_agenda()
 
-    def _pause_run(self, run_id: int, why: str) -> None:
+    async def _pause_run(self, run_id: int, why: str) -> None:
         """It cannot go on as it is; unless somebody stopped it already."""
         try:
-            run = Run.objects.get(pk=run_id)
-            self._patiently(lambda: lifecycle.pause(run, reason=PauseReason.ERROR_RATE, detail=why))
+            await self.clerk.ask_about(run_id, partial(_pause, run_id, why))
         except lifecycle.WrongStateError:
             log.info("already_stopped", run=run_id)
 
-    def _affect_account(self, verdict: Verdict) -> None:
+    async def _affect_account(self, verdict: Verdict) -> None:
         match verdict.effect:
             case Effect.NONE:
                 return
             case Effect.SLOW_DOWN | Effect.HOLD:
-                self._hold(verdict.retry_after or LOOK_AGAIN, slower=verdict.effect is Effect.SLOW_DOWN)
+                await self._hold(verdict.retry_after or LOOK_AGAIN, slower=verdict.effect is Effect.SLOW_DOWN)
             case Effect.OFFLINE:
-                self._stop_account(Account.Status.OFFLINE, verdict.error)
+                await self._stop_account(Account.Status.OFFLINE, verdict.error)
             case Effect.FLAG:
-                self._stop_account(Account.Status.FLAGGED, verdict.error)
+                await self._stop_account(Account.Status.FLAGGED, verdict.error)
+            case Effect.FIRST_CONTACTS:
+                now = datetime.now(UTC)
+                await self.clerk.ask(partial(first_contacts.lock, self.account, at=now, until=None))
             case _:
                 assert_never(verdict.effect)
-        self._drop_agenda()
+        await self._drop_agenda()
 
-    def _hold(self, seconds: float, *, slower: bool) -> None:
-        self._patiently(lambda: self.slow_down.hold(seconds, slower=slower))
+    async def _hold(self, seconds: float, *, slower: bool) -> None:
+        await self.clerk.ask(partial(self.slow_down.hold, seconds, slower=slower))
         for permits in self.permits.values():
-            permits.hold(seconds)
+            await self.clerk.ask(partial(permits.hold, seconds))
 
-    def _stop_account(self, status: Account.Status, reason: str) -> None:
-        self._patiently(lambda: lifecycle.stop_account(self.account, status=status, reason=reason))
-        self._wind_down(Rest(until=None, reason=WaitReason.ACCOUNT_STOPPED))
+    async def _stop_account(self, status: Account.Status, reason: str) -> None:
+        await self.clerk.ask(partial(lifecycle.stop_account, self.account, status=status, reason=reason))
+        await self._wind_down(Rest(until=None, reason=WaitReason.ACCOUNT_STOPPED))
 
     # What the shift holds.
 
-    def _drop_agenda(self) -> None:
-        slots = self.agenda + self.following
-        self.agenda, self.following = [], []
-        self._give_back(slots)
+    async def _drop_agenda(self) -> None:
+        await self._give_back(self.agenda.drop())
 
-    def _give_back(self, slots: list[Slot]) -> None:
+    async def _give_back(self, slots: list[Slot]) -> None:
         """Claimed, not begun: the targets go back to pending, the permits to the limiter."""
-        if not slots:
-            return
-        targets, now = [slot.target_id for slot in slots], datetime.now(UTC)
-        runs = self._patiently(lambda: claims.let_go(targets, fence=self.lease.fence, now=now))
-        self.groups.difference_update(targets)
+        for run_id in {slot.run.run_id for slot in slots}:
+            targets = [slot.target_id for slot in slots if slot.run.run_id == run_id]
+            await self.clerk.ask_about(run_id, partial(_let_go, run_id, targets, self.lease.fence))
+        self.agenda.leave(slot.target_id for slot in slots)
         for slot in slots:
-            self._permits_for(slot.run.whose.action).give_back(slot.permits)
-        for run_id in runs:
-            self._patiently(partial(lifecycle.settle, run_id))
+            self._permits_of(slot.run).give_back(slot.permits)
 
-    def _keep_lease(self) -> None:
-        if time.monotonic() < self.renew_at:
-            return
-        self.renew_at = time.monotonic() + settings.LEASE_SECONDS / 4
-        if not queues.keep_lease(self.lease) and not self.over:
-            log.warning("lease_lost", account=self.account.pk)
-            self._wind_down(Rest.soon())
 
-    def _patiently(self, work: Callable[[], T]) -> T:
-        """Do it, and again while the database is away: results must not be lost over a restart of it."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return work()
-            except (OperationalError, InterfaceError):
-                if time.monotonic() >= deadline:
-                    raise
-                log.warning("database_away", account=self.account.pk)
-                queues.keep_lease(self.lease)
-                time.sleep(0.5)
-            finally:
-                connection.close()  # back to the pool: a pump that waits holds no connection
+def _error_rate(turn: Turn) -> float:
+    return pacing.error_rate(turn.run.sent, turn.run.failed)
+
+
+def _slot(run: Served, unit: Unit, target: Claimed, permits: Permits, gap: float) -> Slot:
+    """A target's first message on the agenda; permits for parts that it has already go back."""
+    left = len(run.parts) - target.parts_done
+    permits.give_back(unit.permits[left:])
+    return Slot(
+        at=permits.moment(unit),
+        target=target,
+        run=run,
+        part=target.parts_done,
+        permits=list(unit.permits[:left]),
+        planned_ms=unit.at_ms,
+        gap=gap,
+    )
+
+
+def _let_go(run_id: int, targets: list[int], fence: int) -> None:
+    if claims.let_go(targets, fence=fence, now=datetime.now(UTC)):
+        lifecycle.settle(run_id)
+
+
+def _pause(run_id: int, why: str) -> None:
+    lifecycle.pause(Run.objects.get(pk=run_id), reason=PauseReason.ERROR_RATE, detail=why)

@@ -1,21 +1,26 @@
-"""Makes a run with all its targets, by one INSERT ... SELECT (SPEC R2, S2).
+"""Makes runs, each with all its targets by one INSERT ... SELECT (SPEC R2, S2).
 
 A run is made from a `Firing`: the frozen copy of a reminder. `reminders/fire.py` makes that copy, so that
-nothing in here, nor in the engine, ever reads a reminder.
+nothing in here, nor in the engine, ever reads a reminder. Many that are due at once are made together, and
+share every statement but that one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 from django.utils import timezone
 
 from delivery import lifecycle, summary
+from delivery.audience import DEALT, GIVEN
 from delivery.models import Run, RunAccount
 from delivery.parts import FrozenPart
-from delivery.window import Missed, Open, Waits, on_fire
+from delivery.planning import drip
+from delivery.states import RunStatus
+from delivery.window import Missed, on_fire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,38 +40,30 @@ class Firing:
     resumes_by_itself: bool
     priority: int
     account_ids: Sequence[int]  # in turn; a recipient that is tied to one of them stays with it
+    drip: tuple[int, int] | None = None  # the shortest and longest seconds between two targets, each planned
     due_at: datetime | None = None
+    behind: int | None = None  # the run that has to end before this one starts
+    why_not: str = ""  # for a due moment that is only recorded
+    key: UUID = field(default_factory=uuid4)
+    # Of a second message or a follow-up: which it is, and to whom, each from the account that wrote before.
+    kind: Run.Kind = Run.Kind.REMINDER
+    given: Sequence[tuple[int, int]] = ()  # recipient and account
+    first_target_id: int | None = None
 
 
-# Who gets it: those named and those tagged, each once, dealt to the accounts in turn. Whoever must not get it is
-# in the run too, skipped, with the reason.
+# Whoever must not get it is in the run too, skipped, with the reason.
 FAN_OUT = """
-WITH audience AS (
-    SELECT recipient_id AS id FROM reminders_reminder_recipients WHERE reminder_id = %(reminder)s
-    UNION
-    SELECT tagged.recipient_id FROM accounts_recipient_tags tagged
-    JOIN reminders_reminder_tags wanted ON wanted.tag_id = tagged.tag_id
-    WHERE wanted.reminder_id = %(reminder)s
-), dealt AS (
-    SELECT p.id, p.account_id, row_number() OVER (ORDER BY p.id) - 1 AS turn,
-           CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
-                WHEN p.blocked_at IS NOT NULL THEN 'blocked'
-                WHEN p.archived_at IS NOT NULL THEN 'no longer reachable'
-                WHEN p.account_id <> ALL(%(accounts)s) THEN 'reached only by another account'
-                ELSE '' END AS refused
-    FROM audience JOIN accounts_recipient p ON p.id = audience.id
-), made AS (
+WITH made AS (
     INSERT INTO delivery_runtarget (run_id, recipient_id, account_id, status, not_before, error, settled_at)
-    SELECT %(run)s, d.id,
-           CASE WHEN d.account_id = ANY(%(accounts)s) THEN d.account_id
-                ELSE (%(accounts)s::bigint[])[1 + d.turn %% %(dealers)s] END,
+    SELECT %(run)s, d.id, d.account_id,
            CASE WHEN d.refused = '' THEN 'pending' ELSE 'skipped' END,
            %(now)s, d.refused, CASE WHEN d.refused = '' THEN NULL ELSE %(now)s::timestamptz END
-    FROM dealt d ORDER BY d.id
+    FROM ({rows}) d ORDER BY d.id
     RETURNING status
 )
 SELECT count(*), count(*) FILTER (WHERE status = 'pending') FROM made
 """
+TO_AUDIENCE, TO_GIVEN = FAN_OUT.format(rows=DEALT), FAN_OUT.format(rows=GIVEN)
 
 
 MANY = 10_000
@@ -78,26 +75,46 @@ class NothingToSendError(ValueError):
 
 @transaction.atomic
 def make_run(firing: Firing) -> Run:
-    """The run, with every target, waiting for its window or ready to go."""
-    if not firing.parts:
-        raise NothingToSendError("This reminder has no message. Write one first.")
-    if not firing.account_ids:
-        raise NothingToSendError("This reminder has no account to send from. Choose one first.")
-    run = _empty_run(firing)
-    total, pending = _fan_out(run, firing)
-    if total == 0:
-        raise NothingToSendError("This reminder has no recipients. Choose some first.")
-    run.total, run.pending, run.skipped = total, pending, total - pending
-    if total >= MANY:
-        _tell_planner()
-    _start(run)
+    """The run, waiting for its window or ready to go; refused if there is nothing to send."""
+    (run,) = make_runs([firing])
+    if run.total == 0:
+        raise NothingToSendError(run.summary)
     return run
 
 
+@transaction.atomic
+def make_runs(firings: Sequence[Firing]) -> list[Run]:
+    """The runs, in the same order. One that has nothing to send has failed, and its summary says what is missing."""
+    runs = Run.objects.bulk_create([_empty_run(firing) for firing in firings])
+    shares = [
+        RunAccount(run=run, account_id=account_id)
+        for run, firing in zip(runs, firings, strict=True)
+        for account_id in firing.account_ids
+    ]
+    RunAccount.objects.bulk_create(shares)
+    for run, firing in zip(runs, firings, strict=True):
+        run.summary = _missing(firing) or _fill(run, firing)
+    if sum(run.total for run in runs) >= MANY:
+        _tell_planner()
+    _start(runs, firings)
+    return runs
+
+
+def record_skipped(firings: Sequence[Firing]) -> list[Run]:
+    """Due moments that are not run: each a run without targets, which is over and says why."""
+    runs = [_empty_run(firing) for firing in firings]
+    for run, firing in zip(runs, firings, strict=True):
+        run.status, run.finished_at, run.summary = RunStatus.SKIPPED, run.fired_at, firing.why_not
+    return Run.objects.bulk_create(runs)
+
+
 def _empty_run(firing: Firing) -> Run:
-    run = Run.objects.create(
+    return Run(
         reminder_id=firing.reminder_id,
         owner_id=firing.owner_id,
+        key=firing.key,
+        kind=firing.kind,
+        first_target_id=firing.first_target_id,
         due_at=firing.due_at,
         fired_at=timezone.now(),
         name=firing.name,
@@ -110,10 +127,28 @@ def _empty_run(firing: Firing) -> Run:
         send_days=firing.send_days,
         resumes_by_itself=firing.resumes_by_itself,
         priority=firing.priority,
+        drip_gap_min=firing.drip[0] if firing.drip else None,
+        drip_gap_max=firing.drip[1] if firing.drip else None,
     )
-    shares = [RunAccount(run=run, account_id=account_id) for account_id in firing.account_ids]
-    RunAccount.objects.bulk_create(shares)
-    return run
+
+
+def _missing(firing: Firing) -> str:
+    if not firing.parts:
+        return "This reminder has no message. Write one first."
+    if not firing.account_ids:
+        return "This reminder has no account to send from. Choose one first, or bring its archived one back."
+    return ""
+
+
+def _fill(run: Run, firing: Firing) -> str:
+    """Make the run's targets, and say what is missing if there are none."""
+    run.total, run.pending = _fan_out(run, firing)
+    run.skipped = run.total - run.pending
+    if run.drip and run.pending:
+        # Saved first: a plan that is made next, in this transaction or another, counts what is in this one.
+        run.save(update_fields=["total", "pending", "skipped"])
+        drip.plan(run, now=run.fired_at)
+    return "" if run.total else "This reminder has no recipients. Choose some first."
 
 
 def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
@@ -121,11 +156,12 @@ def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
         "reminder": firing.reminder_id,
         "run": run.pk,
         "accounts": list(firing.account_ids),
-        "dealers": len(firing.account_ids),
         "now": run.fired_at,
+        "recipients": [recipient_id for recipient_id, _ in firing.given],
+        "from": [account_id for _, account_id in firing.given],
     }
     with connection.cursor() as cursor:
-        cursor.execute(FAN_OUT, arguments)
+        cursor.execute(TO_GIVEN if firing.given else TO_AUDIENCE, arguments)
         total, pending = cursor.fetchone()
     return total, pending
 
@@ -136,9 +172,21 @@ def _tell_planner() -> None:
         cursor.execute("ANALYZE delivery_runtarget")
 
 
-def _start(run: Run) -> None:
-    match on_fire(lifecycle.window_of(run), run.fired_at):
-        case Missed():
+def _start(runs: Sequence[Run], firings: Sequence[Firing]) -> None:
+    going = []
+    for run, firing in zip(runs, firings, strict=True):
+        if not run.pending:
+            lifecycle.end_empty(run)
+        elif _too_late(run):
             lifecycle.miss(run, summary.missed(run))
-        case Open() | Waits():
-            lifecycle.start(run)
+        elif firing.behind is not None:
+            lifecycle.wait_behind(run, firing.behind)
+        else:
+            going.append(run)
+    lifecycle.start(going)
+
+
+def _too_late(run: Run) -> bool:
+    """A due moment after the window's end is missed (W4); what answers somebody, or nobody, waits for the next."""
+    fired_late = isinstance(on_fire(lifecycle.window_of(run), run.fired_at), Missed)
+    return run.kind == Run.Kind.REMINDER and fired_late

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
+from delivery.overdue import Drain
 from delivery.pacing import adaptive_delay, breaker_trips
 from delivery.retry import RetryKnobs
 
@@ -14,6 +15,16 @@ def retry_knobs() -> RetryKnobs:
         backoff_base=settings.BACKOFF_BASE_SECONDS,
         rate_limited_after=settings.RATE_LIMITED_SECONDS,
         not_connected_after=settings.NOT_CONNECTED_SECONDS,
+    )
+
+
+def drain() -> Drain:
+    """How accounts of an on-time-first profile send what was held up."""
+    scale = settings.MINUTE_SECONDS / 60
+    return Drain(
+        on_time=timedelta(seconds=settings.ON_TIME_SECONDS * scale),
+        gap_min=timedelta(seconds=settings.OVERDUE_GAP_MIN_SECONDS * scale),
+        gap_max=timedelta(seconds=settings.OVERDUE_GAP_MAX_SECONDS * scale),
     )
 
 
@@ -42,3 +53,7 @@ def trips(sent: int, failed: int) -> bool:
 def longest_send() -> timedelta:
     """After this time a message that a dead pump had begun is no longer under way."""
     return timedelta(seconds=settings.SEND_TIMEOUT_SECONDS + 5)
+
+
+def lease_ms() -> int:
+    return int(settings.LEASE_SECONDS * 1000)

@@ -9,7 +9,7 @@ Errors of Redis pass through these functions: without Redis there is no lease, a
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,9 +61,13 @@ def acquire(
     return Lease(account_id=account_id, token=token, fence=fence)
 
 
-def renew(redis: Redis, lease: Lease, *, ttl_ms: int = TTL_MS) -> bool:
-    """Hold the lease for another `ttl_ms`; False when it is lost, and then the pump has to stop."""
-    return bool(redis.register_script(RENEW)(keys=[lease_key(lease.account_id)], args=[lease.token, ttl_ms]))
+def renew(redis: Redis, leases: Sequence[Lease], *, ttl_ms: int = TTL_MS) -> list[Lease]:
+    """Hold the leases for another `ttl_ms`; answers with those that are lost, whose pumps have to stop."""
+    calls = redis.pipeline(transaction=False)
+    script = redis.register_script(RENEW)
+    for lease in leases:
+        script(keys=[lease_key(lease.account_id)], args=[lease.token, ttl_ms], client=calls)
+    return [lease for lease, kept in zip(leases, calls.execute(), strict=True) if not kept]
 
 
 def release(redis: Redis, lease: Lease) -> None:

@@ -4,16 +4,19 @@ Each locks the run, refuses a move that `states.py` does not allow, changes the 
 transaction, and wakes, tells and announces once that is committed.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import Account, User
 from accounts.roles import require_touch
 from delivery import events, knobs, news, queues, summary
+from delivery.inbound import first_contacts
 from delivery.models import Run, RunAccount, RunQuerySet, RunTarget
+from delivery.send_days import days_of
 from delivery.states import (
     ACCOUNT_MOVES,
     RUN_MOVES,
@@ -142,7 +145,7 @@ def _send_on(run: Run, target: RunTarget, by: User | None, *, parts_done: int) -
         _go_on(run)
     else:
         run.save()
-        _serve_later(run)
+        _serve([run])
     return run
 
 
@@ -160,12 +163,36 @@ def archive(run: Run, *, by: User | None = None) -> Run:
 # What time does.
 
 
-def start(run: Run) -> None:
-    """A run that was just made goes, now or when its window opens; one with nothing to send is over."""
-    if run.pending:
+def start(runs: Sequence[Run]) -> None:
+    """Runs that were just made go, each now or when its window opens. One statement for all, of each kind."""
+    now = timezone.now()
+    for run in runs:
+        _set_out(run, now)
+    Run.objects.bulk_update(runs, SETTING_OUT)
+    _serve(runs)
+    for run in runs:
+        _announce_later(run)
+
+
+def end_empty(run: Run) -> None:
+    """A run that was just made and has nothing to send is over."""
+    _finish(run)
+
+
+def wait_behind(run: Run, ahead: int) -> None:
+    """A run that was just made waits until the last run of its reminder has ended."""
+    run.summary = summary.behind(ahead)
+    run.save()
+    _announce_later(run)
+
+
+@transaction.atomic
+def start_waiting(run: Run) -> Run:
+    """The run that this one waited for has ended: go on."""
+    run = _locked(run)
+    if run.status == RunStatus.QUEUED and run.opens_at is None:
         _go_on(run)
-    else:
-        _finish(run)
+    return run
 
 
 def miss(run: Run, why: str) -> None:
@@ -248,6 +275,29 @@ def settle(run_id: int) -> None:
         _settle(run)
 
 
+@transaction.atomic
+def withdraw(recipient_id: int, *, kind: Run.Kind, why: str) -> int:
+    """Skip what is on its way to a recipient in runs of a kind and has not begun to leave; how many targets."""
+    on_its_way = Q(status=TargetStatus.PENDING) | Q(status=TargetStatus.SENDING, begun_at__isnull=True)
+    targets = RunTarget.objects.filter(on_its_way, recipient=recipient_id, run__kind=kind)
+    withdrawn = 0
+    for run_id in sorted(set(targets.values_list("run_id", flat=True))):
+        run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+        target = targets.filter(run=run).select_for_update(of=("self",)).first()
+        if target is None or run.status in SETTLED_RUN:
+            continue
+        was = TargetStatus(target.status)
+        target.status, target.error, target.settled_at = TargetStatus.SKIPPED, why, timezone.now()
+        target.claimed_at = None
+        target.save(update_fields=["status", "error", "settled_at", "claimed_at"])
+        setattr(run, was, getattr(run, was) - 1)
+        run.skipped += 1
+        run.save()
+        _settle(run)
+        withdrawn += 1
+    return withdrawn
+
+
 # What happens to accounts.
 
 
@@ -260,7 +310,7 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
     _move_account(account, status, reason, by)
     for run in _open_runs(account).filter(status=RunStatus.RUNNING):
         _stop_for(run, account, reason)
-    if by is None:
+    if by is None and status in {AccountStatus.OFFLINE, AccountStatus.FLAGGED}:
         transaction.on_commit(lambda: news.account_stopped(account, reason))
     return account
 
@@ -269,7 +319,10 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
 def start_account(account: Account, *, by: User | None = None) -> Account:
     """The account may send again: runs that it stopped go on."""
     account = _locked_account(account, by)
+    was_offline = account.status == AccountStatus.OFFLINE
     _move_account(account, Account.Status.ACTIVE, "", by)
+    if by is None and was_offline:
+        transaction.on_commit(lambda: news.account_back(account))
     targets = RunTarget.objects.filter(
         account=account, status=TargetStatus.PENDING, run__status=RunStatus.PAUSED
     )
@@ -292,7 +345,7 @@ def pause_account(account: Account, *, by: User | None = None) -> Account:
 
 
 def window_of(run: Run) -> Window:
-    days = frozenset(day for day in range(7) if run.send_days & 1 << day)
+    days = days_of(run.send_days)
     return Window(start_hour=run.window_start_hour, end_hour=run.window_end_hour, days=days, zone=run.zone)
 
 
@@ -328,7 +381,17 @@ def _require(run: Run, new: RunStatus, otherwise: str, *, different: bool = Fals
 
 def _go_on(run: Run) -> None:
     """Run now if the window is open, else when it opens next."""
-    now = timezone.now()
+    _set_out(run, timezone.now())
+    run.save()
+    RunAccount.objects.filter(run=run).update(open=True)
+    _serve([run])
+    _announce_later(run)
+
+
+SETTING_OUT = ("status", "opens_at", "closes_at", "started_at", "summary", "total", "pending", "skipped")
+
+
+def _set_out(run: Run, now: datetime) -> None:
     window = window_of(run)
     status = RunStatus.RUNNING if is_open(window, now) else RunStatus.QUEUED
     _require(run, status, "It cannot go on.")
@@ -337,13 +400,26 @@ def _go_on(run: Run) -> None:
     run.opens_at = None if status is RunStatus.RUNNING else opens_at(window, now)
     if status is RunStatus.RUNNING:
         run.started_at = run.started_at or now
-    run.save()
-    RunAccount.objects.filter(run=run).update(open=True)
-    _serve_later(run)
-    _announce_later(run)
-    if status is RunStatus.RUNNING:
-        # Asked only now: `_serve_later` has locked the accounts, so none of them stops unseen.
-        for account in _stopped_accounts(run, TargetStatus.PENDING)[:1]:
+
+
+def _serve(runs: Sequence[Run]) -> None:
+    """Wake the accounts of the runs that go. A run that an account cannot serve pauses."""
+    running = [run for run in runs if run.status == RunStatus.RUNNING]
+    shares = list(RunAccount.objects.filter(run__in=running).values_list("run_id", "account_id"))
+    if not shares:
+        return
+    accounts = {account_id for _, account_id in shares}
+    queues.wake_on_commit(accounts)
+    # Asked only now: the accounts are locked, so none of them stops or is locked unseen.
+    first_contacts.hold([run.pk for run in running])
+    stopped = set(
+        Account.objects.filter(pk__in=accounts)
+        .exclude(status=Account.Status.ACTIVE)
+        .values_list("pk", flat=True)
+    )
+    held = {run_id for run_id, account_id in shares if account_id in stopped}
+    for run in running:
+        for account in _stopped_accounts(run, TargetStatus.PENDING)[:1] if run.pk in held else ():
             _stop_for(run, account, account.status_reason or account.get_status_display().lower())
 
 
@@ -451,11 +527,6 @@ def _move_account(account: Account, status: str, reason: str, by: User | None) -
     account.save(update_fields=["status", "status_reason", "status_by", "status_changed_at"])
     owner_id = account.owner_id
     transaction.on_commit(lambda: events.account_changed(account.pk, owner_id))
-
-
-def _serve_later(run: Run) -> None:
-    if run.status == RunStatus.RUNNING:
-        queues.wake_on_commit(RunAccount.objects.filter(run=run).values_list("account_id", flat=True))
 
 
 def _announce_later(run: Run) -> None:

@@ -120,12 +120,15 @@ local function settle_and_return(state)
   for permit, at in pairs(ask.settled) do settle(state, permit, at) end
   local starts = {}
   for _, permit in ipairs(ask.returned) do starts[#starts + 1] = give_back(state, permit) end
-  if #starts == 0 then return end
-  -- The time of units that went back whole is free again, if nothing was granted at or after them.
-  local last = last_start(state)
-  for _, start in ipairs(starts) do
-    if start > last then state.free_at = math.min(state.free_at, start) end
+  if #starts > 0 then
+    -- The time of units that went back whole is free again, if nothing was granted at or after them.
+    local last = last_start(state)
+    for _, start in ipairs(starts) do
+      if start > last then state.free_at = math.min(state.free_at, start) end
+    end
   end
+  -- But not the gap after a unit that began later than planned.
+  state.free_at = math.max(state.free_at, ask.free_at)
 end
 
 -- Whether the state can answer for the asked day and caps. A day that follows is begun with what may still
@@ -222,7 +225,7 @@ end
 
 local verbs = {}
 
--- token, lease_ttl, settled {permit: at}, returned [permit], cost, gaps [one per wanted unit], horizon,
+-- token, lease_ttl, settled {permit: at}, returned [permit], free_at, cost, gaps [one per wanted unit], horizon,
 -- recheck, per_minute, minute, per_hour, hour, per_day, day_start, day_end, batch_size, batch_pause, reach
 function verbs.take()
   local state = load()
@@ -241,7 +244,7 @@ function verbs.take()
   return reply
 end
 
--- token, lease_ttl, settled, returned
+-- token, lease_ttl, settled, returned, free_at
 function verbs.settle()
   local state = load()
   if state then

@@ -121,6 +121,7 @@ class Ask:
     settled   permits whose messages are done with, whatever became of them, each with the latest time at
               which the receiver can have seen the message: when its answer came, or when it was given up.
     returned  permits that were not used. A permit that is already settled stays so.
+    free_at_ms  the end of the gap after the last unit as it really began, which may be later than planned.
     """
 
     lease: Lease
@@ -132,6 +133,7 @@ class Ask:
     gaps_ms: Sequence[int]
     settled: Mapping[str, int] = field(default_factory=dict)
     returned: Sequence[str] = ()
+    free_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,10 +213,16 @@ class Limiter:
                 return _away(reply)
 
     def settle(
-        self, lease: Lease, action: str, settled: Mapping[str, int], returned: Sequence[str] = ()
+        self,
+        lease: Lease,
+        action: str,
+        settled: Mapping[str, int],
+        returned: Sequence[str] = (),
+        *,
+        free_at_ms: int = 0,
     ) -> Noted:
         """As `take` does with what an `Ask` brings of these, without asking. Renews the lease."""
-        argument = self._holder(lease) | {"settled": dict(settled), "returned": list(returned)}
+        argument = self._holder(lease) | _news(settled, returned, free_at_ms)
         return _noted(self._call("settle", lease.account_id, action, argument))
 
     def adopt(self, lease: Lease, action: str) -> Noted:
@@ -257,34 +265,39 @@ class Limiter:
 
     def peek(self, account_id: int, action: str, pace: Pace, day: Day) -> Use | Forgotten | Away:
         """What an account has used of its limits, for the pages; changes nothing."""
-        argument = {
-            "minute": self._minute_ms,
-            "hour": self._hour_ms,
-            "reach": self.reach_ms(pace),
-            "day_start": day.start_ms,
-            "day_end": day.end_ms,
-        }
-        match self._call("peek", account_id, action, argument):
-            case ["use", minute, hour, used, free_at, held_until]:
-                return Use(
-                    minute=minute if pace.per_minute or pace.per_hour else None,
-                    hour=hour if pace.per_hour else None,
-                    day=used,
-                    free_at_ms=free_at,
-                    held_until_ms=held_until,
-                )
-            case ["forgotten"]:
-                return Forgotten()
-            case reply:
-                return _away(reply)
+        return _use(self._call("peek", account_id, action, self._peek_argument(pace, day)), pace)
+
+    def peek_all(self, questions: Sequence[tuple[int, str, Pace, Day]]) -> list[Use | Forgotten | Away]:
+        """The same for many accounts and actions, in one round trip."""
+        pipeline = self._redis.pipeline(transaction=False)
+        for account_id, action, pace, day in questions:
+            argument = json.dumps(self._peek_argument(pace, day))
+            self._script(keys=_keys(account_id, action), args=["peek", argument], client=pipeline)
+        try:
+            replies = pipeline.execute()
+        except AWAY as error:
+            return [Away(reason=str(error))] * len(questions)
+        return [
+            _use(json.loads(reply), pace) for reply, (_, _, pace, _) in zip(replies, questions, strict=True)
+        ]
+
+    def _peek_argument(self, pace: Pace, day: Day) -> dict[str, Any]:
+        return self._dated(
+            {
+                "minute": self._minute_ms,
+                "hour": self._hour_ms,
+                "reach": self.reach_ms(pace),
+                "day_start": day.start_ms,
+                "day_end": day.end_ms,
+            }
+        )
 
     def _holder(self, lease: Lease) -> dict[str, Any]:
         return {"token": lease.token, "lease_ttl": self._lease_ttl_ms}
 
     def _take_argument(self, ask: Ask) -> dict[str, Any]:
         return self._holder(ask.lease) | {
-            "settled": dict(ask.settled),
-            "returned": list(ask.returned),
+            **_news(ask.settled, ask.returned, ask.free_at_ms),
             "cost": ask.cost,
             "gaps": list(ask.gaps_ms),
             "horizon": self._horizon_ms,
@@ -303,14 +316,21 @@ class Limiter:
         }
 
     def _call(self, verb: str, account_id: int, action: str, argument: dict[str, Any]) -> list[Any] | Away:
-        if self._now_ms is not None:
-            argument["now"] = self._now_ms()
         try:
-            reply = self._script(keys=_keys(account_id, action), args=[verb, json.dumps(argument)])
+            reply = self._script(
+                keys=_keys(account_id, action), args=[verb, json.dumps(self._dated(argument))]
+            )
         except AWAY as error:
             return Away(reason=str(error))
         decoded: list[Any] = json.loads(reply)
         return decoded
+
+    def _dated(self, argument: dict[str, Any]) -> dict[str, Any]:
+        return argument if self._now_ms is None else argument | {"now": self._now_ms()}
+
+
+def _news(settled: Mapping[str, int], returned: Sequence[str], free_at_ms: int) -> dict[str, Any]:
+    return {"settled": dict(settled), "returned": list(returned), "free_at": free_at_ms}
 
 
 def _keys(account_id: int, action: str) -> list[str]:
@@ -319,6 +339,22 @@ def _keys(account_id: int, action: str) -> list[str]:
     lease = lease_key(account_id)
     prefix = f"{lease.removesuffix('lease')}{action}"
     return [lease, f"{prefix}:log", f"{prefix}:state"]
+
+
+def _use(reply: list[Any] | Away, pace: Pace) -> Use | Forgotten | Away:
+    match reply:
+        case ["use", minute, hour, used, free_at, held_until]:
+            return Use(
+                minute=minute if pace.per_minute or pace.per_hour else None,
+                hour=hour if pace.per_hour else None,
+                day=used,
+                free_at_ms=free_at,
+                held_until_ms=held_until,
+            )
+        case ["forgotten"]:
+            return Forgotten()
+        case _:
+            return _away(reply)
 
 
 def _noted(reply: list[Any] | Away) -> Noted:

@@ -37,6 +37,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Those that wait for a window which is open now."""
         return self.filter(status__in=[RunStatus.QUEUED, RunStatus.PAUSED], opens_at__lte=now)
 
+    def behind(self) -> "RunQuerySet":
+        """Those that wait for no window but for the last run of their reminder to end."""
+        return self.filter(status=RunStatus.QUEUED, opens_at__isnull=True)
+
 
 class Run(models.Model):
     """One firing of a reminder, with a frozen copy of all that the engine needs of it."""
@@ -52,6 +56,16 @@ class Run(models.Model):
     )
     key = models.UUIDField(default=uuid.uuid4, editable=False, unique=True)
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.REMINDER)
+    first_target = models.OneToOneField(
+        "RunTarget",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="second_run",
+        db_constraint=False,
+        help_text="The first message, where this run is the second: each has one at most.",
+    )
     due_at = models.DateTimeField(
         null=True, blank=True, help_text="The due moment; empty when fired by hand."
     )
@@ -67,6 +81,10 @@ class Run(models.Model):
     send_days = models.PositiveSmallIntegerField()
     resumes_by_itself = models.BooleanField(default=False)
     priority = models.SmallIntegerField(default=0)
+    drip_gap_min = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Seconds; set where every target has a planned time."
+    )
+    drip_gap_max = models.PositiveIntegerField(null=True, blank=True)
 
     status = models.CharField(max_length=10, choices=choices(RunStatus), default=RunStatus.QUEUED)
     pause_reason = models.CharField(max_length=20, choices=choices(PauseReason), blank=True)
@@ -133,7 +151,19 @@ class Run(models.Model):
             ),
             models.CheckConstraint(condition=Q(send_days__range=(1, 127)), name="run_send_days"),
             models.CheckConstraint(
+                condition=Q(drip_gap_min__isnull=True, drip_gap_max__isnull=True)
+                | Q(
+                    drip_gap_min__isnull=False,
+                    drip_gap_max__isnull=False,
+                    drip_gap_min__lte=F("drip_gap_max"),
+                ),
+                name="run_drip_gap",
+            ),
+            models.CheckConstraint(
                 condition=Q(kind__in=["reminder", "second", "follow_up"]), name="run_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(first_target__isnull=True) | Q(kind="second"), name="run_second_alone_has_a_first"
             ),
             models.CheckConstraint(
                 condition=Q(action__in=["message", "email", "connection_request", "inmail"]),
@@ -149,10 +179,27 @@ class Run(models.Model):
                 condition=Q(status__in=[RunStatus.QUEUED, RunStatus.PAUSED], opens_at__isnull=False),
                 name="run_opening",
             ),
+            models.Index(
+                fields=["id"],
+                condition=Q(status=RunStatus.QUEUED, opens_at__isnull=True),
+                name="run_behind",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.name} (run {self.pk})"
+
+    @property
+    def around_the_clock(self) -> bool:
+        """Its window never closes."""
+        return (self.window_start_hour, self.window_end_hour, self.send_days) == (0, 24, 127)
+
+    @property
+    def drip(self) -> tuple[int, int] | None:
+        """The shortest and the longest seconds between two targets, where each has a planned time."""
+        if self.drip_gap_min is None or self.drip_gap_max is None:
+            return None
+        return self.drip_gap_min, self.drip_gap_max
 
 
 class RunAccount(models.Model):
@@ -166,7 +213,10 @@ class RunAccount(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "account"], name="run_account_once")]
-        indexes = [models.Index(fields=["account"], condition=Q(open=True), name="run_account_open")]
+        indexes = [
+            models.Index(fields=["account"], condition=Q(open=True), name="run_account_open"),
+            models.Index(fields=["account", "-run"], name="run_account_newest"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.account} in {self.run}"
@@ -226,6 +276,9 @@ class RunTarget(models.Model):
                 name="target_rescue",
             ),
             models.Index(fields=["run", "status", "id"], name="target_by_status"),
+            models.Index(
+                fields=["account", "provider_id"], condition=~Q(provider_id=""), name="target_by_provider_id"
+            ),
         ]
 
     def __str__(self) -> str:

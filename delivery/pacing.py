@@ -8,7 +8,6 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 SPREAD_JITTER = 0.12
 """How far the spread of a minute cap varies to either side, as a share of it.
@@ -108,8 +107,24 @@ def gaps_ms(limits: Limits, *, cost: int, count: int, stretch: float, rng: rando
     The larger of the random gap and the spread, which is an even share of the cap with SPREAD_JITTER. A gap
     that already reaches the even share is left as it was drawn: jitter on top would only slow it down.
     """
-    spread = _spread_ms(limits, cost)
+    spread = spread_ms(limits, cost)
     return [_gap_ms(limits, spread, stretch, rng) for _ in range(count)]
+
+
+def shortest_gap_ms(limits: Limits, cost: int) -> float:
+    """The shortest that `gaps_ms` may draw: however late a message leaves, the next one leaves no sooner after it."""
+    return max(limits.gap_min * 1000, spread_ms(limits, cost) * (1 - SPREAD_JITTER))
+
+
+def spread_ms(limits: Limits, cost: int) -> float:
+    """An even share of the caps for `cost` messages.
+
+    The hour cap is spread only where no gap is set: with one, the gap is the pace a person chose, and the
+    hour cap is the line it may not cross.
+    """
+    minute = cost * 60_000 / limits.per_minute if limits.per_minute else 0.0
+    hour = cost * 3_600_000 / limits.per_hour if limits.per_hour and not limits.gap_max else 0.0
+    return max(minute, hour)
 
 
 def fixed_delay(seconds: float, *, shortest: float = 2.0, longest: float = 10.0) -> float:
@@ -185,22 +200,6 @@ def batch_position(sent_at_ms: Sequence[int], *, batch_size: int, batch_pause_ms
         if latest[-position] - latest[-position - 1] >= batch_pause_ms:
             return position
     return len(latest)
-
-
-def on_time(planned_at: datetime, now: datetime, *, within: float = 120.0) -> bool:
-    """Whether what was planned for `planned_at` is due and still on time, not overdue (P9)."""
-    return planned_at <= now <= planned_at + timedelta(seconds=within)
-
-
-def _spread_ms(limits: Limits, cost: int) -> float:
-    """An even share of the caps for `cost` messages.
-
-    The hour cap is spread only where no gap is set: with one, the gap is the pace a person chose, and the
-    hour cap is the line it may not cross.
-    """
-    minute = cost * 60_000 / limits.per_minute if limits.per_minute else 0.0
-    hour = cost * 3_600_000 / limits.per_hour if limits.per_hour and not limits.gap_max else 0.0
-    return max(minute, hour)
 
 
 def _gap_ms(limits: Limits, spread: float, stretch: float, rng: random.Random) -> int:

@@ -6,15 +6,51 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 def plan_tick() -> None:
     """The tick, as often as the settings say."""
-    every, _ = IntervalSchedule.objects.get_or_create(
-        every=settings.TICK_SECONDS, period=IntervalSchedule.SECONDS
+    plan(
+        "Paceline's tick",
+        task="delivery.tick",
+        description="Opens and closes windows, wakes accounts. Paceline stands still without it.",
+    )
+
+
+def plan_reports() -> None:
+    """What looks after reports of services, every minute."""
+    plan(
+        "Paceline's webhooks",
+        task="delivery.register_webhooks",
+        description="Tells services where to report, if they do not know.",
+        every=60,
+    )
+    plan(
+        "Paceline's polls",
+        task="delivery.poll",
+        description="Fetches replies from services that cannot report them.",
+        every=15,
+    )
+    plan(
+        "Paceline's inbound events",
+        task="reminders.sweep_inbound",
+        description="Takes up reports that came too early or whose task was lost.",
+        every=60,
+    )
+
+
+def plan(name: str, *, task: str, description: str, every: int = 0) -> None:
+    """A job every so many seconds, or with every tick. One that no worker took in time is dropped, not piled up."""
+    interval, _ = IntervalSchedule.objects.get_or_create(
+        every=every or settings.TICK_SECONDS, period=IntervalSchedule.SECONDS
     )
     PeriodicTask.objects.update_or_create(
-        name="Paceline's tick",
-        defaults={
-            "task": "delivery.tick",
-            "interval": every,
-            "expire_seconds": 10,
-            "description": "Opens and closes windows, wakes accounts. Paceline stands still without it.",
-        },
+        name=name,
+        defaults={"task": task, "interval": interval, "expire_seconds": 10, "description": description},
+    )
+
+
+def plan_warm_ups() -> None:
+    """Midnight comes at another moment in every zone, so it is looked for all day."""
+    plan(
+        "Paceline's warm-ups",
+        task="delivery.judge_days",
+        every=600,
+        description="Raises the daily cap of new accounts after each day without trouble.",
     )

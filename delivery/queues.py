@@ -5,9 +5,10 @@ that works pushes it ahead, and a pump that died lets it come due. `tick.py` loo
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -17,7 +18,7 @@ from redis.exceptions import RedisError
 
 from config.celery import app
 from config.redis import client
-from delivery import events, lease
+from delivery import events, knobs, lease
 from delivery.lease import Lease
 from delivery.states import WaitReason
 
@@ -25,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 LONGEST_COUNTDOWN = 60.0  # a longer wait is left to the tick: Redis would redeliver it
 PUMP = "delivery.pump"
+KNOCK_MS = 600_000  # longer than a shift and its slowest message
+AHEAD_MS = 3000  # for which pumps stand back; whoever is ahead asks again every second
 
 
 def queue_name(account_id: int) -> str:
@@ -87,6 +90,13 @@ def tell_workers() -> None:
     transaction.on_commit(lambda: _quietly(lambda: app.control.broadcast("look_for_queues")))
 
 
+def send_on_commit(task: str, *arguments: object, countdown: float = 0) -> None:
+    """Have a task of the common queue done once this transaction is committed, or so many seconds later."""
+    transaction.on_commit(
+        lambda: _quietly(lambda: app.send_task(task, arguments, countdown=countdown or None))
+    )
+
+
 def _quietly(send: Callable[[], object]) -> None:
     """A broker that is away costs a few seconds, not the work: the database knows, and the tick looks."""
     try:
@@ -95,35 +105,48 @@ def _quietly(send: Callable[[], object]) -> None:
         log.warning("broker_away")
 
 
-def lease_ms() -> int:
-    return int(settings.LEASE_SECONDS * 1000)
-
-
 def watchdog() -> datetime:
     """When to look after an account that is at work; the lease of a pump that died has run out by then."""
     return datetime.now(UTC) + timedelta(seconds=settings.LEASE_SECONDS + 5)
 
 
-def take_lease(account_id: int) -> Lease | None:
-    """The account's lease; None while another pump has it, and that one is told that somebody knocked."""
+def take_lease(account_id: int, *, ahead: bool = False) -> Lease | None:
+    """The account's lease; None while another pump has it, and that one is told that somebody knocked.
+
+    `ahead` is for what a person waits for: from the asking on no pump begins a new shift, so that the lease is
+    free at the end of the one that is under way.
+    """
+    if ahead:
+        client().set(_ahead(account_id), 1, px=AHEAD_MS)
+    elif client().exists(_ahead(account_id)):
+        knock([account_id])
+        return None
     taken = _acquire(account_id)
-    if taken is None:
-        client().set(_knock(account_id), 1, px=lease_ms())
+    if ahead and taken is not None:
+        client().delete(_ahead(account_id))
+    if taken is None and not ahead:
+        knock([account_id])
         # It may have been released between the two: then nobody else will answer the knock.
         taken = _acquire(account_id)
     return taken
 
 
-def keep_lease(held: Lease) -> bool:
-    """Renew it. A Redis that is away says nothing about who holds it: `begin` asks the database anyway."""
-    try:
-        return lease.renew(client(), held, ttl_ms=lease_ms())
-    except RedisError:
-        return True
+def knock(account_ids: Sequence[int]) -> None:
+    """Ask whoever holds the leases of these accounts to send another pump at the end."""
+    calls = client().pipeline(transaction=False)
+    for account_id in account_ids:
+        calls.set(_knock(account_id), 1, px=KNOCK_MS)
+    calls.execute()
 
 
 def _acquire(account_id: int) -> Lease | None:
-    return lease.acquire(client(), account_id, ttl_ms=lease_ms(), next_fence=lambda: _start_shift(account_id))
+    return lease.acquire(
+        client(), account_id, ttl_ms=knobs.lease_ms(), next_fence=lambda: _start_shift(account_id)
+    )
+
+
+def _ahead(account_id: int) -> str:
+    return f"paceline:{{{account_id}}}:ahead"
 
 
 def _knock(account_id: int) -> str:
@@ -143,6 +166,7 @@ def _start_shift(account_id: int) -> int:
     return int(row[0])
 
 
+# A wake-up that has come meanwhile stays: whoever set it knows more than the shift did when it chose to rest.
 # Whether there is work is looked up under the account's lock, which firing takes too: a run that is fired meanwhile
 # either is seen here or sets the wake-up after this. The lock has a statement of its own, since a statement that
 # waits for a lock still looks at other tables as they were before.
@@ -158,7 +182,7 @@ SET wake_at = CASE
             WHERE share.account_id = a.id AND share.open AND r.status = 'running' AND a.status = 'active'
               AND EXISTS (SELECT 1 FROM delivery_runtarget t
                           WHERE t.account_id = a.id AND t.run_id = r.id AND t.status = 'pending')
-        ) THEN COALESCE(%(until)s, %(watchdog)s)
+        ) THEN CASE WHEN a.wake_at <= %(now)s THEN a.wake_at ELSE COALESCE(%(until)s, %(watchdog)s) END
     END,
     waiting_for = %(reason)s, waiting_until = %(until)s
 WHERE a.id = %(account)s AND a.fence = %(fence)s
@@ -167,10 +191,17 @@ RETURNING a.owner_id, a.wake_at
 
 
 def end_shift(held: Lease, rest: Rest) -> None:
-    """Say when to come back, release the lease, and send the next pump if it is wanted within a minute."""
-    arguments = {
+    """Say when to come back, release the lease, and send the next pump if it is wanted within a minute.
+
+    Who knocked is answered in the database as well: the message that is sent for it may be lost.
+    """
+    knocked = _knocked(held.account_id)
+    if knocked:
+        rest = Rest(until=datetime.now(UTC), reason=rest.reason)
+    arguments: dict[str, Any] = {
         "account": held.account_id,
         "fence": held.fence,
+        "now": datetime.now(UTC),
         "until": rest.until,
         "watchdog": watchdog(),
         "reason": rest.reason or "",
@@ -179,14 +210,21 @@ def end_shift(held: Lease, rest: Rest) -> None:
         cursor.execute(LOCK, arguments)
         cursor.execute(END_SHIFT, arguments)
         row = cursor.fetchone()
-    _quietly(lambda: _hand_over(held, rest, wanted=row is not None and row[1] is not None))
+    _quietly(lambda: _hand_over(held, rest, wanted=row is not None and row[1] is not None, knocked=knocked))
     if row is not None:
         events.account_changed(held.account_id, row[0])
 
 
-def _hand_over(held: Lease, rest: Rest, *, wanted: bool) -> None:
+def _knocked(account_id: int) -> bool:
+    try:
+        return client().getdel(_knock(account_id)) is not None
+    except RedisError:
+        return True  # nobody knows: one pump too many does no harm
+
+
+def _hand_over(held: Lease, rest: Rest, *, wanted: bool, knocked: bool) -> None:
     lease.release(client(), held)
-    if client().getdel(_knock(held.account_id)) is not None:
+    if _knocked(held.account_id) or knocked:
         wake([held.account_id])
     elif wanted and rest.until is not None and rest.seconds() <= LONGEST_COUNTDOWN:
         wake([held.account_id], countdown=rest.seconds())

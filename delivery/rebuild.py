@@ -30,7 +30,8 @@ def memory(
     """
     now = datetime.now(UTC)
     doubtful = RunTarget.objects.filter(account=account, status=TargetStatus.SENDING, begun_at__isnull=False)
-    doubts = max(0, doubtful.count() - in_the_air)
+    under_way = [_ms(at) for at in doubtful.values_list("begun_at", flat=True) if at is not None]
+    doubts = max(0, len(under_way) - in_the_air)
     begun = [_ms(at) for at in ledger.latest_times(account.pk, action, most=max(1, pace.batch_size))]
     batch = batch_position(begun, batch_size=pace.batch_size, batch_pause_ms=pace.batch_pause_ms)
     seen = ledger.seen_times(account.pk, action, since=now - timedelta(milliseconds=reach_ms))
@@ -44,7 +45,7 @@ def memory(
         in_flight=in_hand,
         batch=min(pace.batch_size, batch + doubts + len(in_hand)),
         last_ms=last,
-        free_at_ms=max([last, *in_hand.values()]) + gap_ms,
+        free_at_ms=max([last, *under_way, *in_hand.values()]) + gap_ms,
         held_until_ms=_ms(account.held_until) if account.held_until else 0,
     )
 

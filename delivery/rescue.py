@@ -2,7 +2,8 @@
 
 A pump that takes over has a higher fencing number, so the old one can begin nothing any more. What it had
 claimed and not begun goes back to pending. What it had begun may have left: with a key the service takes, it is
-sent again with the same key; without one it is `unconfirmed`, once it can no longer be under way.
+sent again with the same key; without one it is `unconfirmed`, once it can no longer be under way. A run of which
+nothing was left when it died has yet to be settled.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from delivery import events, knobs, lifecycle
 from delivery.lease import Lease
 from delivery.statements import execute
 
-# As in claims.RECORD, the runs are changed last.
+# As in records.RECORD, the runs are changed last.
 RECLAIM = """
 WITH locked AS MATERIALIZED (
     SELECT r.id, r.owner_id, r.action FROM delivery_run r
@@ -57,9 +58,15 @@ FROM counts c, (SELECT count(*) FROM written) w WHERE r.id = c.run_id
 RETURNING r.id, r.owner_id
 """
 
+UNSETTLED = """
+SELECT r.id FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
+WHERE share.account_id = %(account)s AND share.open AND r.status IN ('running', 'paused')
+  AND r.sending = 0 AND (r.pending = 0 OR r.canceled_at IS NOT NULL)
+"""
+
 
 def reclaim(held: Lease, *, idempotent: bool) -> None:
-    """Take back the targets of the account that older pumps hold."""
+    """Take back the targets of the account that older pumps hold, and settle the runs that they left."""
     now = datetime.now(UTC)
     longest = knobs.longest_send()
     arguments: dict[str, Any] = {
@@ -72,5 +79,6 @@ def reclaim(held: Lease, *, idempotent: bool) -> None:
         "longest_ms": int(longest.total_seconds() * 1000),
     }
     for run_id, owner_id in execute(RECLAIM, arguments):
-        lifecycle.settle(run_id)
         events.run_changed(run_id, owner_id)
+    for (run_id,) in execute(UNSETTLED, {"account": held.account_id}):
+        lifecycle.settle(run_id)

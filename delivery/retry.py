@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from delivery.outcomes import (
+    FIRST_CONTACTS_LOCKED,
     AccountBlocked,
     NotConnected,
     Outcome,
@@ -27,6 +28,7 @@ class Effect(StrEnum):
     HOLD = "hold"  # hold it for `retry_after`: its session is down
     OFFLINE = "offline"  # its session stayed down: its runs pause until it is back
     FLAG = "flag"  # its service blocked it: its runs pause and its owner is told
+    FIRST_CONTACTS = "first_contacts"  # it may write only to those whom it has written to before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +72,10 @@ def decide(outcome: Outcome, *, attempt: int, idempotent: bool, knobs: RetryKnob
             verdict = _rate_limited(outcome, attempt, knobs)
         case NotConnected():
             verdict = _not_connected(outcome, attempt, knobs)
-        case TryAgain(reason=reason):
-            verdict = _back_off(reason, attempt, knobs, give_up=TargetStatus.FAILED)
-        case Rejected(reason=reason, code=code):
-            verdict = Verdict(target=TargetStatus.FAILED, error=f"{reason} ({code})" if code else reason)
+        case TryAgain(reason=reason, after=after):
+            verdict = _back_off(reason, attempt, knobs, give_up=TargetStatus.FAILED, asked=after)
+        case Rejected():
+            verdict = _rejected(outcome, attempt, knobs)
         case AccountBlocked(reason=reason):
             verdict = Verdict(target=TargetStatus.PENDING, error=reason, effect=Effect.FLAG)
         case Unknown(reason=reason) if idempotent:
@@ -113,10 +115,23 @@ def _not_connected(outcome: NotConnected, attempt: int, knobs: RetryKnobs) -> Ve
     )
 
 
-def _back_off(reason: str, attempt: int, knobs: RetryKnobs, *, give_up: TargetStatus) -> Verdict:
+def _rejected(outcome: Rejected, attempt: int, knobs: RetryKnobs) -> Verdict:
+    """For good; unless it is the account that may not write to strangers for a while."""
+    if outcome.code == FIRST_CONTACTS_LOCKED and attempt < knobs.max_attempts:
+        return Verdict(target=TargetStatus.PENDING, error=outcome.reason, effect=Effect.FIRST_CONTACTS)
+    error = f"{outcome.reason} ({outcome.code})" if outcome.code else outcome.reason
+    return Verdict(target=TargetStatus.FAILED, error=error)
+
+
+def _back_off(
+    reason: str, attempt: int, knobs: RetryKnobs, *, give_up: TargetStatus, asked: float | None = None
+) -> Verdict:
+    """The target waits longer each time, and at least as long as was asked for; its account goes on."""
     if attempt >= knobs.max_attempts:
         return Verdict(target=give_up, error=_gave_up(reason, attempt))
-    return Verdict(target=TargetStatus.PENDING, retry_after=backoff(attempt, knobs), error=reason)
+    usual = backoff(attempt, knobs)
+    wait = max(_wait(asked, usual, knobs), usual)
+    return Verdict(target=TargetStatus.PENDING, retry_after=wait, error=reason)
 
 
 def _wait(asked: float | None, usual: float, knobs: RetryKnobs) -> float:

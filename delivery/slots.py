@@ -1,23 +1,19 @@
 """What a pump holds in its hands: runs as its account sends them, and messages on their way."""
 
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from queue import Empty, SimpleQueue
 from uuid import UUID
 
-from delivery.claims import Claimed, Landing, Ledgered
-from delivery.models import target_key
+from delivery.claims import Claimed
+from delivery.models import Run, target_key
 from delivery.outcomes import Sent, name_of
 from delivery.parts import FrozenPart, Letter
+from delivery.records import Intent, Landing, Ledgered
 from delivery.retry import Effect, Verdict
 from delivery.states import TargetStatus
 from delivery.transports.base import Message
-from delivery.wire import Landed
-
-CROWD = 8  # messages in the air from which on results are recorded together
-LINGER = 0.02  # seconds
+from delivery.wire import Landed, Parcel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +25,7 @@ class Served:
     whose: Ledgered
     parts: tuple[FrozenPart, ...]
     letter: Letter
+    drip: Run | None = None  # the run itself, where its targets have planned times
 
 
 @dataclass(order=True, slots=True, kw_only=True)
@@ -41,6 +38,7 @@ class Slot:
     part: int = field(compare=False)
     permits: list[str] = field(compare=False)  # one per part that is still to come, this one first
     planned_ms: int = field(compare=False)
+    gap: float = field(compare=False, default=0.0)  # seconds that the next target waits at least
     attempt: int = field(compare=False, default=0)
     began_at: datetime = field(compare=False, default=datetime.min)  # noqa: DTZ901 - until it begins
 
@@ -53,32 +51,21 @@ class Slot:
         """Names this message to its service, the same over every attempt."""
         return f"{target_key(self.run.key, self.target_id)}-{self.part}"
 
+    def intent(self, *, fence: int) -> Intent:
+        return Intent(target_id=self.target_id, part=self.part, fence=fence, wished_at=datetime.now(UTC))
+
+    def parcel(self) -> Parcel:
+        """The message for the wire; raises MissingVariableError."""
+        stranger = self.target.stranger and self.part == 0
+        return Parcel(tag=self.target_id, message=self.message(), key=self.key, stranger=stranger)
+
     def message(self) -> Message:
         """Rendered for its recipient; raises MissingVariableError."""
         part = self.run.parts[self.part]
         return self.run.letter.message(part, address=self.target.address, values=self.target.values)
 
 
-def all_within(landed: "SimpleQueue[Landed]", timeout: float, *, in_the_air: int) -> list[Landed]:
-    """The next result, if one comes in time, and all others that are there by then.
-
-    Where many are in the air, half of them are waited for, very briefly: they share one statement, and their
-    places are taken by as many.
-    """
-    results: list[Landed] = []
-    crowd = in_the_air // 2 if in_the_air >= CROWD else 0
-    try:
-        results.append(landed.get(timeout=timeout))
-        until = time.monotonic() + LINGER
-        while len(results) < crowd:
-            results.append(landed.get(timeout=max(0.0, until - time.monotonic())))
-        while True:
-            results.append(landed.get_nowait())
-    except Empty:
-        return results
-
-
-def landing_of(slot: Slot, landed: Landed, verdict: Verdict) -> Landing:
+def landing_of(slot: Slot, landed: Landed, verdict: Verdict, *, fence: int) -> Landing:
     """The ledger's row for a message, and what its target becomes."""
     sent = isinstance(landed.outcome, Sent)
     parts_done = slot.part + 1 if sent else slot.part
@@ -89,6 +76,8 @@ def landing_of(slot: Slot, landed: Landed, verdict: Verdict) -> Landing:
     wait = verdict.retry_after if waits else None
     now = datetime.now(UTC)
     return Landing(
+        whose=slot.run.whose,
+        fence=fence,
         target_id=slot.target.target_id,
         part=slot.part,
         attempt=slot.attempt,
@@ -96,9 +85,14 @@ def landing_of(slot: Slot, landed: Landed, verdict: Verdict) -> Landing:
         # From the intent to the answer, not only on the wire: the ledger's upper bound of when it was received.
         took_ms=max(landed.took_ms, ceil((now - slot.began_at).total_seconds() * 1000)),
         outcome=name_of(landed.outcome),
-        provider_id=getattr(landed.outcome, "provider_id", "")[:255],
-        error=verdict.error[:500],
+        provider_id=_storable(getattr(landed.outcome, "provider_id", ""), 255),
+        error=_storable(verdict.error, 500),
         status=TargetStatus.SENDING if more else verdict.target,
         parts_done=parts_done,
         not_before=now + timedelta(seconds=wait) if wait else None,
     )
+
+
+def _storable(text: str, most: int) -> str:
+    """A service's words as PostgreSQL takes them."""
+    return text.replace("\0", "")[:most]

@@ -30,11 +30,13 @@ class SlowDown:
             self.account.clean_sends = 0
         self._save()
 
-    def count_clean_send(self) -> None:
-        """A message went through without complaint; enough of them take one step back."""
-        if self.account.slow_factor <= 1:
-            return
-        self.account.clean_sends += 1
+    @property
+    def slowed(self) -> bool:
+        return self.account.slow_factor > 1
+
+    def count_clean_sends(self, sends: int) -> None:
+        """Messages went through without complaint; enough of them take one step back."""
+        self.account.clean_sends += sends
         if self.account.clean_sends >= settings.SLOW_DOWN_RECOVERY_SENDS:
             self.account.slow_factor = pacing.recovered(
                 self.account.slow_factor,

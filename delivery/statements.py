@@ -1,21 +1,83 @@
 """Runs the engine's own SQL as prepared statements: planning them anew cost more than running them."""
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import psycopg
 from django.db import connection
 from psycopg.types.numeric import Int8
 
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
 
-def execute(sql: str, arguments: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(Generic[T]):
+    """A statement with its arguments, and how its rows are read."""
+
+    sql: str
+    arguments: Mapping[str, Any]
+    read: Callable[[Rows], T]
+
+
+def run(query: Query[T]) -> T:
+    """Its answer, on Django's own connection."""
+    return query.read(execute(query.sql, query.arguments))
+
+
+def execute(sql: str, arguments: Mapping[str, Any]) -> Rows:
     """The rows that a statement answers with.
 
-    On Django's own connection, in its transaction if there is one, and with its errors. Numbers are always sent as
-    the same type, since each combination of types would be planned by itself.
+    On Django's own connection, in its transaction if there is one, and with its errors.
     """
-    typed = {name: Int8(value) if type(value) is int else value for name, value in arguments.items()}
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(sql, typed, prepare=True)
+        cursor.execute(sql, _typed(arguments), prepare=True)
         return cursor.fetchall() if cursor.description else []
+
+
+def _typed(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers are always sent as the same type: each combination of types would be planned by itself."""
+    return {name: Int8(value) if type(value) is int else value for name, value in arguments.items()}
+
+
+class Line:
+    """A connection of an event loop's own, made when it is needed. Each statement is a transaction.
+
+    Two threads that hand a statement to each other wait for the interpreter longer than PostgreSQL works on it.
+    Errors are psycopg's own; after one of the connection the next statement makes a new one.
+    """
+
+    def __init__(self) -> None:
+        self._connection: psycopg.AsyncConnection[tuple[Any, ...]] | None = None
+        self._lock = asyncio.Lock()
+
+    async def run(self, query: Query[T]) -> T:
+        async with self._lock:
+            line = await self._connected()
+            cursor = await line.execute(query.sql, _typed(query.arguments), prepare=True)
+            return query.read(await cursor.fetchall())
+
+    async def open(self) -> None:
+        async with self._lock:
+            await self._connected()
+
+    async def close(self) -> None:
+        async with self._lock:
+            if self._connection is not None:
+                await self._connection.close()
+                self._connection = None
+
+    async def _connected(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+        if self._connection is None or self._connection.broken or self._connection.closed:
+            self._connection = await psycopg.AsyncConnection.connect(**_parameters())
+        return self._connection
+
+
+def _parameters() -> dict[str, Any]:
+    """Where Django connects to, without what only its own connections take."""
+    parameters = connection.get_connection_params()
+    own = ("context", "cursor_factory", "pool")
+    return {name: value for name, value in parameters.items() if name not in own} | {"autocommit": True}

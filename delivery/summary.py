@@ -1,5 +1,8 @@
 """A run's state in a sentence for its operator: what happened, why, and what helps (SPEC W5)."""
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 from django.db.models import Avg
 
 from accounts.models import Account
@@ -35,6 +38,10 @@ def missed(run: Run) -> str:
     )
 
 
+def behind(ahead: int) -> str:
+    return f"Waits for run {ahead} of the same reminder to end. Cancel that one to start this one now."
+
+
 def paused(run: Run) -> str:
     match run.pause_reason:
         case PauseReason.ERROR_RATE:
@@ -53,6 +60,16 @@ def paused(run: Run) -> str:
 
 def account_stopped(run: Run, account: Account, reason: str) -> str:
     return f"{account} stopped sending: {reason}. {_progress(run)} Start the account again to go on."
+
+
+def replanned(run: Run, account: Account, *, cap: int, targets: int, first: datetime) -> str:
+    """The day had no room for all of it (P10)."""
+    local = first.astimezone(ZoneInfo(run.zone))
+    groups = "1 group was" if targets == 1 else f"{targets:,} groups were"
+    return (
+        f"{account} may send {cap:,} messages per day: {groups} moved to later days, "
+        f"the first to {local:%a} {local.day} {local:%b}, {local:%H:%M} ({run.zone})."
+    )
 
 
 def finished(run: Run) -> str:

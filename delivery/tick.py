@@ -39,7 +39,7 @@ RETURNING id
 
 
 def wake_due_accounts() -> None:
-    """Send a pump to every account whose wake-up has come, unless one is at work there."""
+    """Send a pump to every account whose wake-up has come; one that is at work there is told to send the next."""
     now = datetime.now(UTC)
     with connection.cursor() as cursor:
         cursor.execute(DUE, {"now": now, "again": queues.watchdog(), "most": MOST_ACCOUNTS})
@@ -47,4 +47,6 @@ def wake_due_accounts() -> None:
     if not due:
         return
     leases = client().mget([lease_key(account_id) for account_id in due])
-    queues.wake(account_id for account_id, lease in zip(due, leases, strict=True) if lease is None)
+    served = {account_id for account_id, lease in zip(due, leases, strict=True) if lease is not None}
+    queues.knock(sorted(served))
+    queues.wake(account_id for account_id in due if account_id not in served)

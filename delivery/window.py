@@ -43,7 +43,7 @@ class Window:
     def __post_init__(self) -> None:
         _check_hours(self.start_hour, self.end_hour)
         _check_days(self.days)
-        _zone(self.zone)
+        zone_of(self.zone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class _Span:
 
 def window_start_at(tz: str, start_hour: int, at: datetime) -> datetime:
     """When the window starts on the calendar day that `at` falls on in `tz`."""
-    return _starts(_zone(tz), _local_day(_zone(tz), at), start_hour)
+    return _starts(zone_of(tz), _local_day(zone_of(tz), at), start_hour)
 
 
 def window_end_at(tz: str, end_hour: int, at: datetime) -> datetime:
@@ -98,7 +98,7 @@ def window_end_at(tz: str, end_hour: int, at: datetime) -> datetime:
 
     The result is in the past where `at` is after that day's end.
     """
-    return _ends(_zone(tz), _local_day(_zone(tz), at), end_hour)
+    return _ends(zone_of(tz), _local_day(zone_of(tz), at), end_hour)
 
 
 def is_open(window: Window, now: datetime) -> bool:
@@ -134,7 +134,7 @@ def on_fire(window: Window, now: datetime) -> Fired:
     reminder. A day without a window, because it is not a send day or a clock change swallowed the hours, has
     no end to be late for: "every day at 9" with Monday to Friday asks for Monday's window on a Saturday.
     """
-    today = _span(window, _local_day(_zone(window.zone), now))
+    today = _span(window, _local_day(zone_of(window.zone), now))
     if today is not None and today.end <= now:
         return Missed(closed_at=today.end)
     span = _open_or_next(window, now)
@@ -163,7 +163,7 @@ def _open_or_next(window: Window, now: datetime) -> _Span:
     Looking from today on is enough: an earlier day's window ends by the first midnight after it, which `now`
     has passed.
     """
-    return next(span for span in _spans_from(window, _local_day(_zone(window.zone), now)) if now < span.end)
+    return next(span for span in _spans_from(window, _local_day(zone_of(window.zone), now)) if now < span.end)
 
 
 def _spans_from(window: Window, day: date) -> Iterator[_Span]:
@@ -177,7 +177,7 @@ def _span(window: Window, day: date) -> _Span | None:
     """The window of `day`, or None where that day has none."""
     if day.weekday() not in window.days:
         return None
-    zone = _zone(window.zone)
+    zone = zone_of(window.zone)
     span = _Span(start=_starts(zone, day, window.start_hour), end=_ends(zone, day, window.end_hour))
     return span if span.start < span.end else None
 
@@ -187,11 +187,11 @@ def _starts(zone: ZoneInfo, day: date, hour: int) -> datetime:
     if _comes_twice(zone, wall) and _comes_twice(zone, wall - _TICK):
         # The repeated stretch begins before `wall`: after the first one the clock falls back below it.
         return _instant(zone, wall, fold=1)
-    return _first_instant(zone, wall)
+    return first_instant(zone, wall)
 
 
 def _ends(zone: ZoneInfo, day: date, hour: int) -> datetime:
-    return _first_instant(zone, _wall(day, hour))
+    return first_instant(zone, _wall(day, hour))
 
 
 def _wall(day: date, hour: int) -> datetime:
@@ -199,7 +199,7 @@ def _wall(day: date, hour: int) -> datetime:
     return datetime.combine(day, time()) + timedelta(hours=hour)
 
 
-def _first_instant(zone: ZoneInfo, wall: datetime) -> datetime:
+def first_instant(zone: ZoneInfo, wall: datetime) -> datetime:
     """The first instant at which a clock in `zone` reads `wall`, or jumps over it."""
     with_old, with_new = _instant(zone, wall, fold=0), _instant(zone, wall, fold=1)
     if with_old <= with_new:
@@ -229,7 +229,7 @@ def _local_day(zone: ZoneInfo, at: datetime) -> date:
     return at.astimezone(zone).date()
 
 
-def _zone(name: str) -> ZoneInfo:
+def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

@@ -1,25 +1,25 @@
-"""Carries messages over the network: one event loop per process, shared by all pumps.
+"""The process's event loop: pumps live on it, and it carries their messages over the network.
 
-Pumps are threads that wait for the database; the network is asynchronous, because that carries several times
-as many messages per core (docs/decisions/0006-async-transports.md). A pump hands messages over with `launch`
-and finds each result in its own queue.
+One loop carries several times as many messages per core as threads do, and a pump that waits on it costs
+nothing (docs/decisions/0010-one-loop-per-worker.md).
 """
 
 import asyncio
 import atexit
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import aiohttp
 import structlog
 from django.conf import settings
 
-from delivery import transports
+from delivery import number_check, transports
+from delivery.clerk import Clerk
+from delivery.keeper import Keeper
 from delivery.outcomes import Outcome, Unknown
 from delivery.transports.base import Message, Timeouts, Transport
 from delivery.transports.http import open_session
@@ -35,6 +35,7 @@ class Parcel:
     tag: int
     message: Message
     key: str
+    stranger: bool = False  # whether the address exists is asked first, where the service answers that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,26 +48,36 @@ class Landed:
 
 
 class Wire:
-    """The process's event loop in a thread of its own, with one pooled HTTP session."""
+    """The event loop in a thread of its own, with one pooled HTTP session, the clerk and the keeper."""
 
     def __init__(self) -> None:
         self._loop = _new_loop()
         self._session: aiohttp.ClientSession | None = None
+        self._carrying: set[asyncio.Task[None]] = set()
+        self.clerk = Clerk()
+        self.keeper = Keeper()
         threading.Thread(target=self._loop.run_forever, name="wire", daemon=True).start()
 
     def transport(self, kind: str, credentials: Mapping[str, str]) -> Transport:
         return self.start(self._make(kind, credentials)).result(timeout=30)
 
-    def launch(self, transport: Transport, parcels: Sequence[Parcel], landed: "SimpleQueue[Landed]") -> None:
-        """Send all of `parcels` at once; each one's result goes into `landed`. Returns at once."""
+    def launch(
+        self, transport: Transport, parcels: Iterable[Parcel], landed: Callable[[Landed], None]
+    ) -> None:
+        """Send all of `parcels` at once; each one's result is told to `landed`. From the loop itself."""
+        for parcel in parcels:
+            task = self._loop.create_task(_carry(transport, parcel, landed))
+            self._carrying.add(task)
+            task.add_done_callback(self._carrying.discard)
 
-        def start() -> None:
-            for parcel in parcels:
-                task = self._loop.create_task(_carry(transport, parcel, landed))
-                _running.add(task)
-                task.add_done_callback(_running.discard)
+    def warm_up(self) -> None:
+        """Open what every shift needs, so that the first message of an idle worker does not wait for it."""
+        self.start(self._opened())
+        self.start(self.clerk.open())
 
-        self._loop.call_soon_threadsafe(start)
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the loop, and wait for it in this thread."""
+        return self.start(work).result()
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Run something asynchronous; the thread may wait for it, or not."""
@@ -74,16 +85,19 @@ class Wire:
 
     def close(self) -> None:
         """Close what is open; the program ends."""
+        self.start(self.clerk.close()).result(timeout=5)
         if self._session is not None:
             self.start(self._session.close()).result(timeout=5)
 
     async def _make(self, kind: str, credentials: Mapping[str, str]) -> Transport:
+        return transports.make(kind, credentials, await self._opened(), timeouts=_timeouts())
+
+    async def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = open_session()
-        return transports.make(kind, credentials, self._session, timeouts=_timeouts())
+        return self._session
 
 
-_running: set[asyncio.Task[None]] = set()
 _lock = threading.Lock()
 _wire: Wire | None = None
 
@@ -98,22 +112,35 @@ def wire() -> Wire:
         return _wire
 
 
+def hang_up() -> None:
+    """Close the loop's connections to the database, if there are any; they are made again when needed."""
+    if _wire is not None:
+        _wire.run(_wire.clerk.close())
+
+
 def _timeouts() -> Timeouts:
     total = settings.SEND_TIMEOUT_SECONDS
     return Timeouts(connect=min(settings.CONNECT_TIMEOUT_SECONDS, total / 2), total=total, upload=6 * total)
 
 
-async def _carry(transport: Transport, parcel: Parcel, landed: "SimpleQueue[Landed]") -> None:
+async def _carry(transport: Transport, parcel: Parcel, landed: Callable[[Landed], None]) -> None:
     started = time.perf_counter()
     try:
-        async with asyncio.timeout(settings.SEND_TIMEOUT_SECONDS + 2):
-            outcome = await transport.send(parcel.message, parcel.key)
+        refused = await number_check.refused(transport, parcel.message.address) if parcel.stranger else None
+        async with asyncio.timeout(_longest(transport, parcel.message) + 2):
+            outcome = refused or await transport.send(parcel.message, parcel.key)
     except TimeoutError:
         outcome = Unknown(reason="no answer in time")
     except Exception:  # a bug in a transport must not lose the message: whether it left is not known
         log.exception("transport_failed", transport=transport.kind)
         outcome = Unknown(reason="internal error while sending")
-    landed.put(Landed(tag=parcel.tag, outcome=outcome, took_ms=int((time.perf_counter() - started) * 1000)))
+    landed(Landed(tag=parcel.tag, outcome=outcome, took_ms=int((time.perf_counter() - started) * 1000)))
+
+
+def _longest(transport: Transport, message: Message) -> float:
+    """A file that goes inside the message takes as long as an upload."""
+    inside = message.media is not None and message.media.handle is None
+    return transport.timeouts.upload if inside else transport.timeouts.total
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -7,11 +7,12 @@ from django.urls import reverse
 
 from accounts.models import User
 from delivery.models import Run, RunTarget
-from tests.factories import RunFactory, RunTargetFactory, UserFactory
+from tests.factories import AccountFactory, RunFactory, RunTargetFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
 TARGETS = "admin:delivery_runtarget_changelist"
+LIST = "/admin/delivery/run/"
 
 
 @pytest.fixture(autouse=True)
@@ -55,16 +56,125 @@ def test_a_run_is_never_deleted(client: Client) -> None:
     assert Run.objects.exists()
 
 
+def act(client: Client, name: str, *runs: Run, **said: str) -> list[str]:
+    """Choose the runs in the list and press; what was told."""
+    said = {"action": f"{name}_runs"} | said
+    answer = client.post(LIST, {**said, "_selected_action": [run.pk for run in runs]}, follow=True)
+    return [str(message) for message in answer.context["messages"]]
+
+
+def press(client: Client, run: Run, move: str, **said: str) -> list[str]:
+    """Press a button on the run's page."""
+    address = reverse("admin:delivery_run_move", args=[run.pk])
+    answer = client.post(address, {"move": move, **said}, follow=True)
+    return [str(message) for message in answer.context["messages"]]
+
+
+def held(**values: int) -> Run:
+    run = RunFactory.create(**values)
+    Run.objects.filter(pk=run.pk).update(status="paused", pause_reason="operator")
+    return Run.objects.get(pk=run.pk)
+
+
+def status_of(run: Run) -> str:
+    return Run.objects.values_list("status", flat=True).get(pk=run.pk)
+
+
 def test_a_settled_run_is_archived_and_an_open_one_is_not(client: Client) -> None:
-    url = reverse("admin:delivery_run_changelist")
     done, going = RunFactory.create(partial=True), RunFactory.create()
-    answer = client.post(url, {"action": "archive", "_selected_action": [done.pk, going.pk]}, follow=True)
-    assert [str(message) for message in answer.context["messages"]] == [
-        "Archived: 1.",
-        "Not archived: 1, not settled yet: finish or cancel it first.",
+    assert act(client, "archive", done, going) == [
+        f"“{done.name}” was archived.",
+        f"Run {going.pk} is running: wait for its end, or cancel it first.",
     ]
     assert found(client, "admin:delivery_run_changelist") == [going]
     assert found(client, "admin:delivery_run_changelist", archived="yes") == [done]
+
+
+def test_a_page_offers_what_suits_its_run(client: Client) -> None:
+    def offered(run: Run) -> list[str]:
+        page = client.get(reverse("admin:delivery_run_change", args=[run.pk]))
+        return [move.verb for move in page.context["moves"]]
+
+    assert offered(held(sent=1, targets=2)) == ["resume", "cancel"]
+    assert offered(RunFactory.create(targets=1)) == ["pause", "cancel"]
+    assert offered(RunFactory.create(partial=True)) == ["retry", "archive"]
+    assert offered(RunFactory.create(success=True)) == ["archive"]
+    assert offered(RunFactory.create(success=True, archived=True)) == []
+
+
+def test_a_run_is_paused_and_resumed_by_its_buttons(client: Client) -> None:
+    run = RunFactory.create(targets=2)
+    assert press(client, run, "pause") == [f"“{run.name}” was paused."]
+    assert status_of(run) == "paused"
+    press(client, run, "resume")
+    assert status_of(run) in {"running", "queued"}
+
+
+def test_a_move_that_does_not_suit_is_refused_in_words(client: Client) -> None:
+    run = RunFactory.create(success=True)
+    assert press(client, run, "resume") == [
+        f"Run {run.pk} is success: only a paused run can be resumed.",
+    ]
+
+
+def test_cancel_shows_the_number_and_asks_first(client: Client) -> None:
+    run = held(sent=1, targets=3)
+    address = reverse("admin:delivery_run_move", args=[run.pk])
+    question = client.post(address, {"move": "cancel"}).content.decode()
+    assert "3 pending messages will not be sent" in question
+    assert status_of(run) == "paused"
+    press(client, run, "cancel", confirmed="1")
+    assert status_of(run) == "partial"
+
+
+def test_canceling_many_targets_is_typed(client: Client) -> None:
+    runs = [held(sent=1, targets=60) for _ in range(2)]
+    said = {"action": "cancel_runs", "_selected_action": [run.pk for run in runs], "confirmed": "1"}
+    assert "Type “cancel 2 runs”" in client.post(LIST, said).content.decode()
+    assert "not quite it" in client.post(LIST, said | {"typed": "yes"}).content.decode()
+    assert status_of(runs[0]) == "paused"
+    client.post(LIST, said | {"typed": "Cancel 2 runs"})
+    assert {status_of(run) for run in runs} == {"partial"}
+
+
+def test_an_unknown_move_and_a_mere_look_move_nothing(client: Client) -> None:
+    run = RunFactory.create(targets=1)
+    address = reverse("admin:delivery_run_move", args=[run.pk])
+    assert client.post(address, {"move": "delete"}).status_code == 404
+    assert client.get(address, {"move": "cancel"}).status_code == 404
+    assert status_of(run) == "running"
+
+
+def test_an_operator_moves_nothing_here(client: Client, owner: User) -> None:
+    run = RunFactory.create(reminder__owner=owner, targets=1)
+    client.force_login(owner)
+    address = reverse("admin:delivery_run_move", args=[run.pk])
+    assert client.post(address, {"move": "pause"}).status_code == 302
+    assert status_of(run) == "running"
+
+
+def test_accounts_are_paused_and_resumed_in_their_list(client: Client) -> None:
+    active, flagged = AccountFactory.create(name="One"), AccountFactory.create(name="Two", flagged=True)
+    url = reverse("admin:accounts_account_changelist")
+
+    def move(action: str) -> set[str]:
+        said = {"action": action, "_selected_action": [active.pk, flagged.pk]}
+        return {str(message) for message in client.post(url, said, follow=True).context["messages"]}
+
+    assert move("pause_accounts") == {"One is paused.", "Two is flagged and cannot become paused."}
+    active.refresh_from_db()
+    assert (active.status, active.status_by is not None) == ("paused", True)
+    assert "One is active again." in move("resume_accounts")
+
+
+@pytest.mark.parametrize("page", ["changelist", "change"])
+def test_progress_in_the_admin_is_live(client: Client, page: str) -> None:
+    run = RunFactory.create(sent=3, pending=7)
+    args = [run.pk] if page == "change" else []
+    text = client.get(reverse(f"admin:delivery_run_{page}", args=args)).content.decode()
+    assert "js/live.js" in text
+    assert f'data-run="{run.pk}"' in text
+    assert f'data-run-status="{run.pk}"' in text
 
 
 def test_a_run_shows_its_frozen_parts_as_text(client: Client) -> None:

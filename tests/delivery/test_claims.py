@@ -8,9 +8,11 @@ from django.utils import timezone
 
 from accounts.models import Account, Recipient, User
 from activity.models import Attempt
-from delivery import claims
-from delivery.claims import Claimed, Landing, Ledgered
+from delivery import claims, records
+from delivery.claims import Claimed
 from delivery.models import Run, RunTarget
+from delivery.records import Begun, Counts, Intent, Landing, Ledgered
+from delivery.statements import run as run_query
 from delivery.states import RunStatus, TargetStatus
 from reminders.fire import fire
 from tests.delivery.stage import add_up, counted
@@ -37,19 +39,27 @@ def claim(run: Run, account: Account, *, fence: int = FENCE, most: int = 10) -> 
     return claims.claim(run.pk, account.pk, fence=fence, most=most, now=datetime.now(UTC))
 
 
-def begin(claimed: list[Claimed], *, fence: int = FENCE) -> dict[int, int]:
+def begin(
+    claimed: list[Claimed], *, fence: int = FENCE, wished_at: datetime | None = None
+) -> dict[int, Begun]:
     now = datetime.now(UTC)
-    return claims.begin(
-        {each.target_id: each.parts_done for each in claimed}, fence=fence, now=now, sendable=now
-    )
+    intents = [
+        Intent(target_id=each.target_id, part=each.parts_done, fence=fence, wished_at=wished_at or now)
+        for each in claimed
+    ]
+    return run_query(records.begin(intents, now=now, sendable=now))
 
 
 def let_go(claimed: list[Claimed], *, fence: int = FENCE) -> list[int]:
     return claims.let_go([each.target_id for each in claimed], fence=fence, now=datetime.now(UTC))
 
 
-def landing(target_id: int, status: TargetStatus, **values: Any) -> Landing:
+def landing(
+    run: Run, account: Account, target_id: int, status: TargetStatus, *, fence: int = FENCE, **values: Any
+) -> Landing:
     usual: dict[str, Any] = {
+        "whose": Ledgered(run_id=run.pk, owner_id=run.owner_id, account_id=account.pk, action=run.action),
+        "fence": fence,
         "part": 0,
         "attempt": 1,
         "began_at": datetime.now(UTC),
@@ -63,9 +73,8 @@ def landing(target_id: int, status: TargetStatus, **values: Any) -> Landing:
     return Landing(target_id=target_id, status=status, **usual | values)
 
 
-def record(run: Run, account: Account, *landings: Landing, fence: int = FENCE) -> claims.Counts:
-    whose = Ledgered(run_id=run.pk, owner_id=run.owner_id, account_id=account.pk, action=run.action)
-    return claims.record(landings, whose, fence=fence, now=datetime.now(UTC))
+def record(*landings: Landing) -> dict[int, Counts]:
+    return run_query(records.record(landings, now=datetime.now(UTC)))
 
 
 # Which run is next.
@@ -199,7 +208,7 @@ def test_a_stale_pump_moves_no_target_but_its_messages_are_in_the_ledger(
 ) -> None:
     run, taken = stolen
     run.targets.update(fence=FENCE + 1)
-    record(run, account, landing(taken[0].target_id, TargetStatus.SENT))
+    record(landing(run, account, taken[0].target_id, TargetStatus.SENT))
     assert counted(run) == {"sending": 3}
     assert Attempt.objects.get().target_id == taken[0].target_id
 
@@ -210,7 +219,7 @@ def test_a_stale_pump_moves_no_target_but_its_messages_are_in_the_ledger(
 def test_a_begun_target_says_when_and_which_attempt(account: Account) -> None:
     run = run_of(account)
     taken = claim(run, account)
-    assert set(begin(taken).values()) == {1}
+    assert {begun.attempt for begun in begin(taken).values()} == {1}
     assert not run.targets.filter(begun_at=None).exists()
 
 
@@ -218,6 +227,15 @@ def test_what_has_begun_does_not_begin_again(account: Account) -> None:
     taken = claim(run_of(account), account)
     begin(taken)
     assert begin(taken) == {}
+
+
+def test_an_intent_whose_answer_was_lost_is_the_same_attempt(account: Account) -> None:
+    wished_at = datetime.now(UTC)
+    taken = claim(run_of(account), account)
+    begin(taken, wished_at=wished_at)
+    again = begin(taken, wished_at=wished_at)
+    assert {begun.attempt for begun in again.values()} == {1}
+    assert len(again) == 3
 
 
 @pytest.mark.parametrize(
@@ -270,21 +288,17 @@ def test_who_opted_out_meanwhile_is_skipped_with_the_reason(account: Account) ->
 
 def test_a_record_moves_targets_ledger_and_counters_together(account: Account) -> None:
     run = run_of(account, 5)
-    taken = [each.target_id for each in claim(run, account)]
-    begin_ids = claims.begin(
-        dict.fromkeys(taken, 0), fence=FENCE, now=timezone.now(), sendable=timezone.now()
-    )
-    assert len(begin_ids) == 5
+    claimed = claim(run, account)
+    assert len(begin(claimed)) == 5
+    taken = [each.target_id for each in claimed]
     later = timezone.now() + timedelta(seconds=9)
     counts = record(
-        run,
-        account,
-        landing(taken[0], TargetStatus.SENT, provider_id="abc"),
-        landing(taken[1], TargetStatus.FAILED, error="no such number"),
-        landing(taken[2], TargetStatus.UNCONFIRMED),
-        landing(taken[3], TargetStatus.PENDING, not_before=later),
-        landing(taken[4], TargetStatus.SENDING, outcome="sent", parts_done=1),
-    )
+        landing(run, account, taken[0], TargetStatus.SENT, provider_id="abc"),
+        landing(run, account, taken[1], TargetStatus.FAILED, error="no such number"),
+        landing(run, account, taken[2], TargetStatus.UNCONFIRMED),
+        landing(run, account, taken[3], TargetStatus.PENDING, not_before=later),
+        landing(run, account, taken[4], TargetStatus.SENDING, outcome="sent", parts_done=1),
+    )[run.pk]
     assert (counts.sent, counts.failed, counts.unconfirmed, counts.pending, counts.sending) == (1, 1, 1, 1, 1)
     assert not counts.canceled
     add_up(run)
@@ -295,3 +309,34 @@ def test_a_record_moves_targets_ledger_and_counters_together(account: Account) -
     assert (again.not_before, again.attempts, again.settled_at) == (later, 1, None)
     assert (going.parts_done, going.attempts, going.begun_at) == (1, 0, None)
     assert going.claimed_at is not None
+
+
+def test_one_statement_records_for_runs_of_several_accounts(account: Account) -> None:
+    other = AccountFactory.create(owner=account.owner, fence=FENCE + 5)
+    first, second = run_of(account, 2), run_of(other, 3)
+    landings = [
+        landing(run, sender, each.target_id, status, fence=fence)
+        for run, sender, fence, status in (
+            (first, account, FENCE, TargetStatus.SENT),
+            (second, other, FENCE + 5, TargetStatus.FAILED),
+        )
+        for each in claim(run, sender, fence=fence)
+    ]
+    counts = record(*landings)
+    assert (counts[first.pk].sent, counts[second.pk].failed) == (2, 3)
+    assert set(Attempt.objects.values_list("run_id", "account_id")) == {
+        (first.pk, account.pk),
+        (second.pk, other.pk),
+    }
+    add_up(first)
+    add_up(second)
+
+
+def test_what_is_recorded_again_after_a_lost_answer_is_in_the_ledger_once(account: Account) -> None:
+    run = run_of(account, 2)
+    landings = [landing(run, account, each.target_id, TargetStatus.SENT) for each in claim(run, account)]
+    record(*landings)
+    counts = run_query(records.record_surely(landings, now=datetime.now(UTC)))
+    assert counts[run.pk].sent == 2
+    assert Attempt.objects.count() == 2
+    add_up(run)

@@ -9,10 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 from redis import Redis
 
+from accounts import consent
 from accounts.models import Account
 from activity.models import Attempt, Notification
 from config.redis import client
@@ -23,7 +25,7 @@ from delivery.models import Run
 from delivery.states import PauseReason, RunStatus, TargetStatus, WaitReason
 from sandbox.witness import doubles, worst_window
 from tests.delivery.private_redis import PrivateRedis
-from tests.delivery.stage import Stage, abandon, add_up, counted, only_target, serve
+from tests.delivery.stage import Stage, abandon, add_up, becomes, counted, only_target, serve
 from tests.factories import RecipientFactory
 
 
@@ -223,8 +225,7 @@ def test_an_opt_out_in_the_middle_of_a_run_takes_effect(stage: Stage) -> None:
     people = stage.recipients(10)
     run = stage.fire(account, to=people)
     with pumping(stage, account, after=2):
-        people[-1].opted_out_at = timezone.now()
-        people[-1].save()
+        consent.opt_out(people[-1], how="Wrote STOP.")
     serve(run, account)
     assert counted(run) == {"sent": 9, "skipped": 1}
     assert people[-1].address not in {line["to"] for line in stage.received(account)}
@@ -256,12 +257,35 @@ def test_nothing_is_sent_for_an_account_that_a_person_paused(stage: Stage) -> No
 def test_a_refusal_fails_the_target_at_once(stage: Stage) -> None:
     account = stage.account()
     people = stage.recipients(3)
-    stage.behave(account, reject=[people[0].address], unknown=[people[1].address])
+    stage.behave(account, reject=[person.address for person in people[:2]])
     run = serve(stage.fire(account, to=people), account)
     assert run.status == RunStatus.PARTIAL
     assert counted(run) == {"sent": 1, "failed": 2}
     assert len(stage.received(account)) == 3
     assert "does not accept" in run.targets.get(recipient=people[0]).error
+
+
+def test_a_number_that_does_not_exist_is_never_written_to(stage: Stage) -> None:
+    account = stage.account()
+    ada, nobody = (
+        RecipientFactory.create(owner=stage.owner, kind="person", address=address, name="Ada")
+        for address in ("+60123456789", "+60123456780")
+    )
+    stage.behave(account, unknown=[nobody.address])
+    run = serve(stage.fire(account, to=[ada, nobody]), account)
+    assert counted(run) == {"sent": 1, "failed": 1}
+    assert [line["to"] for line in stage.received(account)] == [ada.address]
+    assert "knows nobody" in run.targets.get(recipient=nobody).error
+
+
+def test_whether_a_number_exists_is_asked_before_the_first_message_only(stage: Stage) -> None:
+    account = stage.account()
+    ada = RecipientFactory.create(owner=stage.owner, kind="person", address="+60123456789", name="Ada")
+    serve(stage.fire(account, to=[ada]), account)
+    stage.behave(account, unknown=[ada.address])
+    run = serve(stage.fire(account, to=[ada]), account)
+    assert len(stage.received(account)) == 2, "what the service then says counts"
+    assert counted(run) == {"failed": 1}
 
 
 def test_a_network_failure_is_tried_again_and_fails_after_five_attempts(stage: Stage) -> None:
@@ -324,6 +348,16 @@ def test_a_hold_is_kept_when_redis_forgets_it(stage: Stage) -> None:
     account.refresh_from_db()
     assert account.waiting_for == WaitReason.SLOWED
     assert counted(run) == {"pending": 3}
+
+
+def test_a_hold_that_an_answer_to_another_action_asked_for_is_kept(stage: Stage) -> None:
+    account = stage.account()
+    serve(stage.fire(account, to=1), account)  # Redis knows this action, and nothing of the hold
+    Account.objects.filter(pk=account.pk).update(held_until=timezone.now() + timedelta(minutes=1))
+    run = stage.fire(account, to=1)
+    engine.pump(account.pk)
+    account.refresh_from_db()
+    assert (counted(run), account.waiting_for) == ({"pending": 1}, WaitReason.SLOWED)
 
 
 def test_an_account_that_is_not_connected_is_held_and_tried_again(stage: Stage) -> None:
@@ -461,6 +495,21 @@ def test_no_sliding_minute_has_more_than_the_limit(stage: Stage, quick: Settings
     assert worst_window(times, 1000) <= 20
 
 
+def test_what_a_slow_database_held_up_does_not_bunch_not_even_in_the_next_shift(
+    stage: Stage, quick: Settings
+) -> None:
+    gap = timedelta(seconds=0.15)
+    quick.HORIZON_SECONDS = 0.5
+    account = stage.account(group_concurrency=10, limits={"gap_min": 0.15, "gap_max": 0.15})
+    run = stage.fire(account, to=12)
+    with pumping(stage, account, after=3), transaction.atomic():
+        Run.objects.select_for_update().get(pk=run.pk)  # nothing can be recorded meanwhile
+        time.sleep(0.5)
+    serve(run, account)
+    begun = Attempt.objects.filter(run=run).order_by("at").values_list("at", flat=True)
+    assert min(after - before for before, after in pairwise(begun)) >= gap
+
+
 def test_a_limiter_that_forgot_is_rebuilt_and_nothing_bursts(
     stage: Stage, quick: Settings, redis: Redis
 ) -> None:
@@ -503,6 +552,29 @@ def test_a_daily_cap_ends_the_day_and_says_so(stage: Stage) -> None:
     assert account.wake_at == account.waiting_until
     assert account.wake_at is not None
     assert abs(account.wake_at - tomorrow) < timedelta(seconds=2)
+
+
+def test_what_a_full_day_cannot_take_is_planned_for_the_next_and_the_run_says_so(stage: Stage) -> None:
+    account = stage.account(limits={"per_day": 4})
+    run = stage.fire(account, to=6)
+    engine.pump(account.pk)
+    run.refresh_from_db()
+    assert run.status == RunStatus.RUNNING
+    assert "4" in run.summary
+    left = run.targets.filter(status=TargetStatus.PENDING)
+    assert all(target.not_before > timezone.now() + timedelta(seconds=1) for target in left)
+    engine.pump(account.pk)
+    assert len(stage.received(account)) == 4
+
+
+def test_a_drip_that_an_outage_made_overdue_is_spread_again(stage: Stage) -> None:
+    account = stage.account()
+    run = stage.fire(account, to=5, drip=True, drip_gap_min=300, drip_gap_max=600)
+    run.targets.update(not_before=timezone.now() - timedelta(hours=1))
+    engine.pump(account.pk)
+    assert len(stage.received(account)) <= 1
+    times = sorted(run.targets.filter(status=TargetStatus.PENDING).values_list("not_before", flat=True))
+    assert all(after - before >= timedelta(seconds=300) for before, after in pairwise(times))
 
 
 def test_the_daily_cap_holds_when_redis_forgets(stage: Stage, redis: Redis) -> None:
@@ -647,6 +719,64 @@ def test_an_error_in_a_shift_releases_the_lease_and_records_what_left(
     serve(run, account)
     assert counted(run) == {"sent": 6}
     assert len(stage.delivered(account)) == 6
+
+
+@contextmanager
+def refusing_what_was_sent() -> Iterator[None]:
+    """A database that does not take the ledger's rows of messages that were sent."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "ALTER TABLE activity_attempt ADD CONSTRAINT full_disk CHECK (outcome <> 'sent') NOT VALID"
+        )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE activity_attempt DROP CONSTRAINT full_disk")
+
+
+def test_a_shift_that_cannot_record_ends_and_leaves_what_it_sent_in_doubt(stage: Stage) -> None:
+    account = stage.account()
+    run = stage.fire(account, to=2)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            engine.pump(account.pk)
+        except IntegrityError as error:
+            errors.append(error)
+
+    pump = threading.Thread(target=work, daemon=True)
+    with refusing_what_was_sent():
+        pump.start()
+        pump.join(30)
+    assert not pump.is_alive(), "it waits for what has landed already"
+    assert errors, "and says why"
+    assert client().get(lease_key(account.pk)) is None
+    assert serve(run, account).status == RunStatus.SUCCESS
+    assert doubles(stage.gateway.log, account.credentials["account"]) == {}
+    add_up(run)
+
+
+def test_a_run_whose_pump_died_before_it_could_settle_is_settled_by_the_next(stage: Stage) -> None:
+    account = stage.account()
+    run = becomes(stage.fire(account, to=2), TargetStatus.SENT, TargetStatus.SENT)
+    assert (run.status, run.pending, run.sending) == (RunStatus.RUNNING, 0, 0)
+    engine.pump(account.pk)
+    run.refresh_from_db()
+    assert run.status == RunStatus.SUCCESS
+
+
+def test_a_canceled_run_whose_pump_died_before_it_could_settle_is_settled_by_the_next(stage: Stage) -> None:
+    account = stage.account()
+    run = stage.fire(account, to=2)
+    abandon(run, account, begun=True)
+    lifecycle.cancel(run)
+    run.targets.filter(status=TargetStatus.SENDING).update(status=TargetStatus.PENDING, begun_at=None)
+    Run.objects.filter(pk=run.pk).update(sending=0, pending=1)
+    engine.pump(account.pk)
+    run.refresh_from_db()
+    assert (run.status, counted(run)) == (RunStatus.CANCELED, {"skipped": 2})
 
 
 def test_a_pump_of_an_account_that_does_not_exist_says_so(stage: Stage, redis: Redis) -> None:

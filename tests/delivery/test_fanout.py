@@ -12,10 +12,10 @@ from django.utils import timezone
 from redis import Redis
 
 from accounts.models import Account, User
-from delivery.fanout import NothingToSendError
+from delivery.fanout import NothingToSendError, make_run
 from delivery.models import RunAccount, RunTarget
 from delivery.states import RunStatus, TargetStatus
-from reminders.fire import fire
+from reminders.fire import fire, freeze
 from reminders.models import Reminder
 from tests.delivery.stage import add_up, counted
 from tests.factories import AccountFactory, RecipientFactory, ReminderFactory, TagFactory
@@ -102,6 +102,44 @@ def test_a_recipient_that_is_tied_to_an_account_stays_with_it(owner: User) -> No
     assert Counter(run.targets.values_list("account", flat=True)) == {second.pk: 4}
 
 
+def test_those_who_are_tied_or_refused_take_nobodys_turn(owner: User) -> None:
+    """Were they counted, every free recipient here would land on the first account."""
+    first, second = accounts_of(owner, 2)
+    kinds: list[dict[str, object]] = [
+        {},
+        {"account": second},
+        {},
+        {"opted_out": True},
+        {},
+        {"account": first},
+        {},
+    ]
+    audience = [RecipientFactory.create(owner=owner, **values) for values in kinds]
+    run = fire(reminder(owner, accounts=[first, second], recipients=audience))
+    dealt = dict(run.targets.values_list("recipient", "account"))
+    free = [recipient for recipient, values in zip(audience, kinds, strict=True) if not values]
+    assert [dealt[recipient.pk] for recipient in free] == [first.pk, second.pk] * 2
+    assert dealt[audience[1].pk] == second.pk
+    assert dealt[audience[5].pk] == first.pk
+
+
+def test_one_account_sends_everything(owner: User) -> None:
+    (account,) = accounts_of(owner, 1)
+    tied = RecipientFactory.create(owner=owner, account=account)
+    run = fire(
+        reminder(owner, accounts=[account], recipients=[tied, *RecipientFactory.create_batch(4, owner=owner)])
+    )
+    assert Counter(run.targets.values_list("account", flat=True)) == {account.pk: 5}
+    assert run.run_accounts.get().account == account
+
+
+def test_a_reminder_is_never_split_by_itself(owner: User) -> None:
+    """Other accounts of the same owner have nothing to do with it, however free they are."""
+    busy, idle = accounts_of(owner, 2)
+    run = fire(reminder(owner, accounts=[busy], recipients=6))
+    assert not run.targets.filter(account=idle).exists()
+
+
 def test_the_accounts_are_dealt_in_the_order_of_the_reminder(owner: User) -> None:
     first, second = accounts_of(owner, 2)
     run = fire(reminder(owner, accounts=[second, first], recipients=2))
@@ -163,11 +201,11 @@ def test_around_the_clock_does_not_close_at_midnight(owner: User) -> None:
     assert run.closes_at > timezone.now() + timedelta(days=7)
 
 
-def test_a_due_moment_fires_once(owner: User) -> None:
-    made, moment = reminder(owner), datetime(2026, 3, 11, 12, tzinfo=UTC)
-    assert fire(made, due_at=moment).due_at == moment
+def test_a_due_moment_has_one_run(owner: User) -> None:
+    firing = freeze(reminder(owner), due_at=datetime(2026, 3, 11, 12, tzinfo=UTC))
+    assert make_run(firing).due_at == firing.due_at
     with pytest.raises(IntegrityError):
-        fire(made, due_at=moment)
+        make_run(firing)
 
 
 def test_firing_wakes_the_accounts(owner: User, redis: Redis) -> None:

@@ -56,22 +56,22 @@ def test_releasing_a_lease_that_was_lost_leaves_the_holder_alone(redis: Redis) -
     redis.delete(lease_key(ACCOUNT))
     current = holder(redis, fence=2)
     release(redis, late)
-    assert not renew(redis, late)
-    assert renew(redis, current)
+    assert renew(redis, [late]) == [late]
+    assert renew(redis, [current]) == []
 
 
 def test_a_lease_runs_out_by_itself_and_is_renewed_for_as_long_again(redis: Redis) -> None:
     lease = acquire(redis, ACCOUNT, ttl_ms=5_000, next_fence=lambda: 1)
     assert lease is not None
     assert 0 < redis.pttl(lease_key(ACCOUNT)) <= 5_000
-    assert renew(redis, lease)
+    assert renew(redis, [lease]) == []
     assert 5_000 < redis.pttl(lease_key(ACCOUNT)) <= TTL_MS
 
 
 def test_a_lease_that_ran_out_cannot_be_renewed(redis: Redis) -> None:
     lease = holder(redis)
     redis.delete(lease_key(ACCOUNT))
-    assert not renew(redis, lease)
+    assert renew(redis, [lease]) == [lease]
     assert not redis.exists(lease_key(ACCOUNT))
 
 
@@ -88,7 +88,7 @@ def test_a_pump_that_gets_no_fencing_number_gives_the_account_up(redis: Redis, e
 def test_the_scripts_survive_a_flush(redis: Redis) -> None:
     lease = holder(redis)
     redis.script_flush()
-    assert renew(redis, lease)
+    assert renew(redis, [lease]) == []
     redis.script_flush()
     release(redis, lease)
     assert not redis.exists(lease_key(ACCOUNT))

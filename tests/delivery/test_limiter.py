@@ -290,6 +290,15 @@ def test_the_time_of_a_unit_before_others_stays_taken(pump: Pump) -> None:
     assert pump.use().free_at_ms == NOON + 6_000
 
 
+def test_the_gap_after_a_unit_that_began_late_counts_from_then_on(pump: Pump) -> None:
+    first, second = pump.take(want=2, gap=2_000)
+    pump.limiter.settle(
+        pump.lease, "message", {first.permits[0]: NOON}, second.permits, free_at_ms=NOON + 3_500
+    )
+    assert pump.use().free_at_ms == NOON + 3_500
+    assert pump.starts(want=1) == [3_500]
+
+
 def test_the_gap_after_a_unit_of_which_a_part_was_sent_stays(pump: Pump) -> None:
     (unit,) = pump.take(cost=2, gap=2_000)
     sent, unused = unit.permits

@@ -2,10 +2,15 @@
 
 from uuid import uuid4
 
+from redis import Redis
+
 from accounts.models import Account
 from delivery import engine
+from delivery import media as media_files
 from delivery.models import MediaHandle, Run
+from delivery.retry import Effect, RetryKnobs, decide
 from delivery.states import PauseReason, RunStatus
+from delivery.wire import wire
 from reminders.fire import fire
 from reminders.models import Media
 from sandbox.log import Line
@@ -86,6 +91,61 @@ def test_an_upload_that_fails_is_tried_again_before_anything_is_sent(stage: Stag
     run = serve(fired(stage, account, media=[picture(stage)]), account)
     assert run.status == RunStatus.SUCCESS
     assert len(uploaded(stage, account)) == 1
+
+
+def not_uploaded(run: Run, account: Account) -> media_files.NotUploaded:
+    transport = wire().transport(account.transport, account.credentials)
+    found = wire().run(media_files.handles(run, account, transport))
+    assert isinstance(found, media_files.NotUploaded)
+    return found
+
+
+def test_failures_to_upload_are_counted_until_patience_ends(stage: Stage, redis: Redis) -> None:
+    """The last one makes an account without a session offline; whoever resumes then starts anew."""
+    account = stage.account()
+    run = fired(stage, account, media=[picture(stage)])
+    stage.behave(account, not_connected=True)
+    failures = [not_uploaded(run, account) for _ in range(6)]
+    assert [failure.attempt for failure in failures] == [1, 2, 3, 4, 5, 1]
+
+    effects = [
+        decide(failure.outcome, attempt=failure.attempt, idempotent=True, knobs=RetryKnobs()).effect
+        for failure in failures
+    ]
+    assert effects == [*[Effect.HOLD] * 4, Effect.OFFLINE, Effect.HOLD]
+
+
+def test_a_file_that_goes_up_ends_the_count(stage: Stage, redis: Redis) -> None:
+    account, other = stage.account(), stage.account()
+    run = fired(stage, account, media=[picture(stage)])
+    stage.behave(account, not_connected=True)
+    stage.behave(other, not_connected=True)
+    assert [not_uploaded(run, account).attempt for _ in range(3)] == [1, 2, 3]
+    assert not_uploaded(run, other).attempt == 1
+
+    stage.behave(account, not_connected=False)
+    transport = wire().transport(account.transport, account.credentials)
+    assert wire().run(media_files.handles(run, account, transport))
+    MediaHandle.objects.all().delete()
+    stage.behave(account, not_connected=True)
+    assert not_uploaded(run, account).attempt == 1
+
+
+def test_an_account_whose_uploads_find_no_session_goes_offline(stage: Stage) -> None:
+    account = stage.account()
+    stage.behave(account, not_connected=True)
+    run = serve(fired(stage, account, media=[picture(stage)]), account)
+    account.refresh_from_db()
+    assert account.status == Account.Status.OFFLINE
+    assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.ACCOUNT_OFFLINE)
+    assert counted(run) == {"pending": 4}
+
+
+def test_what_to_do_depends_on_whose_fault_it_was(stage: Stage, redis: Redis) -> None:
+    account = stage.account()
+    run = fired(stage, account, media=[picture(stage)])
+    stage.behave(account, not_connected=True)
+    assert not_uploaded(run, account).sentence().endswith("Resume to try again.")
 
 
 def test_a_file_that_is_gone_pauses_the_run_and_names_it(stage: Stage) -> None:

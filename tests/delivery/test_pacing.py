@@ -1,6 +1,5 @@
 import math
 import random
-from datetime import UTC, datetime, timedelta
 from statistics import mean, stdev
 
 import pytest
@@ -18,9 +17,9 @@ from delivery.pacing import (
     error_rate,
     fixed_delay,
     gaps_ms,
-    on_time,
     pace_of,
     recovered,
+    shortest_gap_ms,
     slower,
     stretch_for,
     strictest,
@@ -153,6 +152,7 @@ def test_gaps_are_never_shorter_than_what_was_asked_for(
     assert len(gaps) == 20
     assert min(gaps) >= math.floor(limit.gap_min * 1000 * stretch)
     assert min(gaps) >= math.floor(spread * (1 - SPREAD_JITTER) * stretch)
+    assert min(gaps) >= math.floor(shortest_gap_ms(limit, cost) * stretch)
 
 
 @modestly
@@ -370,17 +370,3 @@ def test_a_count_kept_along_the_way_is_found_again_in_the_times(
 @pytest.mark.parametrize(("size", "pause"), [(0, 30), (75, 0)])
 def test_without_batches_there_is_no_place_in_one(size: int, pause: int) -> None:
     assert batch_position([1, 2, 3], batch_size=size, batch_pause_ms=pause) == 0
-
-
-@pytest.mark.parametrize(
-    ("late_by", "expected"),
-    [(-1, False), (0, True), (60, True), (120, True), (120.001, False), (86_400, False)],
-)
-def test_work_is_on_time_for_two_minutes_from_its_planned_moment(late_by: float, expected: bool) -> None:
-    planned = datetime(2026, 5, 11, 9, tzinfo=UTC)
-    assert on_time(planned, planned + timedelta(seconds=late_by)) is expected
-
-
-def test_how_long_work_is_on_time_is_a_setting() -> None:
-    planned = datetime(2026, 5, 11, 9, tzinfo=UTC)
-    assert on_time(planned, planned + timedelta(seconds=200), within=300)

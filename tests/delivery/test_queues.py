@@ -5,15 +5,17 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 from redis import Redis
 
 from accounts.models import Account, User
 from delivery import queues
-from delivery.lease import Lease, lease_key
+from delivery.lease import Lease, lease_key, renew
 from delivery.queues import Rest
 from delivery.states import WaitReason
+from delivery.tick import wake_due_accounts
 from reminders.fire import fire
 from tests.delivery.stage import abandon
 from tests.factories import AccountFactory, ReminderFactory, RunFactory
@@ -85,6 +87,43 @@ def test_work_that_came_after_the_last_look_is_come_back_to(account: Account, re
     assert account.wake_at is not None
 
 
+def test_a_run_that_is_fired_during_a_shift_is_not_put_off_to_what_the_shift_waits_for(
+    account: Account, redis: Redis
+) -> None:
+    held = take(account)
+    busy(account)
+    queues.end_shift(held, Rest.after(86_400, WaitReason.NOT_BEFORE))
+    account.refresh_from_db()
+    assert account.wake_at is not None
+    assert account.wake_at <= timezone.now()
+
+
+def test_a_wake_up_that_the_tick_took_is_not_put_off_either(account: Account, redis: Redis) -> None:
+    held = take(account)
+    busy(account)
+    wake_due_accounts()
+    assert waiting(redis, account) == 0
+    queues.end_shift(held, Rest.after(86_400, WaitReason.NOT_BEFORE))
+    assert waiting(redis, account) == 1
+
+
+def test_a_knock_is_answered_even_if_the_broker_loses_the_pump(account: Account, redis: Redis) -> None:
+    busy(account)
+    held = take(account)
+    assert queues.take_lease(account.pk) is None
+    queues.end_shift(held, Rest.after(86_400, WaitReason.NOT_BEFORE))
+    redis.flushdb()
+    wake_due_accounts()
+    assert waiting(redis, account) == 1
+
+
+def test_a_knock_is_heard_at_the_end_of_the_slowest_shift(account: Account, redis: Redis) -> None:
+    take(account)
+    assert queues.take_lease(account.pk) is None
+    slowest = settings.PUMP_SECONDS + 6 * settings.SEND_TIMEOUT_SECONDS
+    assert redis.pttl(f"paceline:{{{account.pk}}}:knock") > slowest * 1000
+
+
 def test_a_short_wait_sends_the_next_pump_right_away(account: Account, redis: Redis) -> None:
     busy(account)
     queues.end_shift(take(account), Rest.soon())
@@ -117,8 +156,7 @@ def test_a_pump_that_lost_its_lease_says_nothing_about_the_account(account: Acco
     queues.end_shift(old, Rest(until=None, reason=NOTHING))
     after = Account.objects.get()
     assert (after.wake_at, after.waiting_for) == (before.wake_at, before.waiting_for)
-    assert queues.keep_lease(new)
-    assert not queues.keep_lease(old)
+    assert renew(redis, [old, new]) == [old]
 
 
 @pytest.mark.django_db(transaction=True)

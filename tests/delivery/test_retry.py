@@ -29,8 +29,8 @@ outcomes = st.one_of(
     st.builds(Sent),
     st.builds(RateLimited, after=waits),
     st.builds(NotConnected, after=waits),
-    st.builds(TryAgain, reason=reasons),
-    st.builds(Rejected, reason=reasons),
+    st.builds(TryAgain, reason=reasons, after=waits),
+    st.builds(Rejected, reason=reasons, code=st.sampled_from(["", "404", "463"])),
     st.builds(AccountBlocked, reason=reasons),
     st.builds(Unknown, reason=reasons),
 )
@@ -55,6 +55,9 @@ outcomes = st.one_of(
         # Out of attempts, yet the account still has to slow down.
         (RateLimited(), 5, False, FAILED, 60, Effect.SLOW_DOWN),
         (RateLimited(after=90), 6, False, FAILED, 90, Effect.SLOW_DOWN),
+        # New chats are locked: the recipient waits for the end of that, though not for ever.
+        (Rejected(reason="locked", code="463"), 1, False, PENDING, None, Effect.FIRST_CONTACTS),
+        (Rejected(reason="locked", code="463"), 5, False, FAILED, None, Effect.NONE),
         # Not connected: 20 seconds, or as the gateway says.
         (NotConnected(), 1, False, PENDING, 20, Effect.HOLD),
         (NotConnected(after=3), 4, False, PENDING, 3, Effect.HOLD),
@@ -68,6 +71,12 @@ outcomes = st.one_of(
         (TryAgain(reason="refused"), 3, True, PENDING, 20, Effect.NONE),
         (TryAgain(reason="refused"), 4, True, PENDING, 40, Effect.NONE),
         (TryAgain(reason="refused"), 5, True, FAILED, None, Effect.NONE),
+        # The service wants this recipient left alone for a day; nobody else has to wait.
+        (TryAgain(reason="not now", after=86_400), 1, False, PENDING, 86_400, Effect.NONE),
+        (TryAgain(reason="not now", after=math.inf), 1, False, PENDING, 86_400, Effect.NONE),
+        (TryAgain(reason="too often", after=6), 1, False, PENDING, 6, Effect.NONE),
+        (TryAgain(reason="too often", after=6), 3, False, PENDING, 20, Effect.NONE),
+        (TryAgain(reason="too often", after=math.nan), 1, False, PENDING, 5, Effect.NONE),
         # Refused for good: no retry, not even at the first attempt.
         (Rejected(reason="no such group"), 1, True, FAILED, None, Effect.NONE),
         # Blocked: the target waits for the account, at whatever attempt.
@@ -129,7 +138,7 @@ def test_every_outcome_has_a_verdict_that_makes_sense(
     if verdict.effect in {Effect.SLOW_DOWN, Effect.HOLD}:
         assert verdict.retry_after is not None
     if verdict.target is PENDING and verdict.retry_after is None:
-        assert verdict.effect in {Effect.OFFLINE, Effect.FLAG}
+        assert verdict.effect in {Effect.OFFLINE, Effect.FLAG, Effect.FIRST_CONTACTS}
 
 
 @modestly
@@ -192,6 +201,7 @@ def test_every_kind_of_outcome_and_every_effect_is_covered() -> None:
         NotConnected(),
         TryAgain(reason="cut"),
         Rejected(reason="no"),
+        Rejected(reason="locked", code="463"),
         AccountBlocked(reason="banned"),
         Unknown(reason="cut"),
     )

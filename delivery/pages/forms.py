@@ -1,0 +1,208 @@
+"""The forms of accounts: what they are, what they hold themselves to, and how their service knows them."""
+
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+
+from accounts.admin_generics import ModelForm
+from accounts.models import Account, Limit
+from accounts.profiles import PROFILES
+from delivery import transports
+from delivery.pacing import Limits
+from delivery.transports.base import CredentialField, CredentialsError, Transport
+
+A_DAY = 86_400  # seconds
+ZONES = [
+    (zone, zone.replace("_", " ")) for zone in sorted(available_timezones()) if "/" in zone or zone == "UTC"
+]
+
+
+class AccountForm(ModelForm[Account]):
+    """What a person calls it, and how careful it is."""
+
+    zone = forms.ChoiceField(label="Time zone", choices=ZONES, help_text="Its days begin at midnight there.")
+
+    class Meta:
+        model = Account
+        fields = ("name", "profile", "zone", "own_address")
+        labels = {"own_address": "Your own address"}
+        help_texts = {
+            "own_address": "Where a test send to yourself goes.",
+            "name": "Only you and your team see it.",
+        }
+        widgets = {"profile": forms.RadioSelect}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        channel = self.instance.channel
+        fitting = [p for p in PROFILES.values() if not p.channels or channel in p.channels]
+        self.fields["profile"].choices = [(p.key, p.label) for p in fitting]  # type: ignore[attr-defined]
+        if self.instance.profile not in {p.key for p in fitting}:
+            self.initial["profile"] = fitting[0].key
+
+    def profiles(self) -> list[tuple[Any, str]]:
+        """Each radio button with what its profile means."""
+        return [(radio, PROFILES[radio.data["value"]].about) for radio in self["profile"].subwidgets]
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"].strip()
+        same = Account.objects.filter(owner=self.instance.owner_id, channel=self.instance.channel, name=name)
+        if same.exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError("Another account on this channel has that name. Choose another one.")
+        return name
+
+
+class PaceForm(ModelForm[Account]):
+    """How many at once, and how a new account grows."""
+
+    class Meta:
+        model = Account
+        fields = ("group_concurrency", "warmup_start", "warmup_step", "warmup_ceiling")
+        labels = {
+            "group_concurrency": "In flight at once",
+            "warmup_start": "On the first day",
+            "warmup_step": "More after each clean day",
+            "warmup_ceiling": "Up to",
+        }
+        help_texts = dict.fromkeys(("warmup_start", "warmup_step", "warmup_ceiling"), "")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        start, step, ceiling = (cleaned.get(f"warmup_{name}") for name in ("start", "step", "ceiling"))
+        if any((start, step, ceiling)) and not (start and step and ceiling):
+            raise forms.ValidationError("A warm-up has all three numbers, or none of them.")
+        if start and ceiling and ceiling < start:
+            self.add_error("warmup_ceiling", "A warm-up ends at or above where it starts.")
+        return cleaned
+
+
+class LimitForm(ModelForm[Limit]):
+    """What one account holds itself to for one action. Empty is as its profile says."""
+
+    class Meta:
+        model = Limit
+        fields = ("per_minute", "per_hour", "per_day", "gap_min", "gap_max", "batch_size", "batch_pause")
+        labels = {
+            "per_minute": "Per minute",
+            "per_hour": "Per hour",
+            "per_day": "Per day",
+            "gap_min": "Shortest gap, in seconds",
+            "gap_max": "Longest gap, in seconds",
+            "batch_size": "Messages at a stretch",
+            "batch_pause": "Then a rest, in seconds",
+        }
+        help_texts = {"gap_min": "", "batch_pause": ""}
+
+    def hint(self, inherited: Limits) -> None:
+        """Show in each empty field what holds without it."""
+        for name, field in self.fields.items():
+            if value := getattr(inherited, name):
+                field.widget.attrs["placeholder"] = f"{value:g}"
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        for name, least in (("gap_min", 0.0), ("gap_max", 0.0), ("batch_pause", 0.1)):
+            value = cleaned.get(name)
+            if value is not None and not least <= value <= A_DAY:
+                self.add_error(name, f"From {least:g} seconds to {A_DAY:,}, which is a day.")
+        if cleaned.get("batch_size") == 0:
+            self.add_error("batch_size", "At least 1.")
+        self._both("gap_min", "gap_max", "A gap has a shortest and a longest time.")
+        self._both("batch_size", "batch_pause", "A stretch needs its rest, and a rest its stretch.")
+        low, high = cleaned.get("gap_min"), cleaned.get("gap_max")
+        if low is not None and high is not None and low > high:
+            self.add_error("gap_max", "The longest gap is shorter than the shortest.")
+        for name in ("per_minute", "per_hour", "per_day"):
+            if cleaned.get(name) == 0:
+                self.add_error(name, "At least 1. To send nothing, pause the account.")
+        return cleaned
+
+    def _both(self, one: str, other: str, sentence: str) -> None:
+        if self.has_error(one) or self.has_error(other):
+            return
+        given = [self.cleaned_data.get(name) is not None for name in (one, other)]
+        if any(given) and not all(given):
+            self.add_error(other if given[0] else one, sentence)
+
+    @property
+    def says_nothing(self) -> bool:
+        return all(self.cleaned_data.get(name) is None for name in self.fields)
+
+
+class CredentialsForm(forms.Form):
+    """What a transport asks for. A stored secret is kept where its field is left empty, and shown nowhere."""
+
+    def __init__(
+        self, kind: type[Transport], *args: Any, stored: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.kind = kind
+        self.stored = dict(stored or {})
+        for field in kind.credential_fields:
+            self.fields[field.name] = _field(field, self.stored.get(field.name, ""))
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        for name in self._kept_for_elsewhere():
+            self.add_error(
+                name, "The service is reached elsewhere now. Enter this again, for it to go there."
+            )
+        if not self.errors:
+            try:
+                transports.make(self.kind.kind, self.credentials, None)
+            except CredentialsError as error:
+                self.add_error(self._blamed(str(error)), str(error))
+        return cleaned
+
+    def _kept_for_elsewhere(self) -> list[str]:
+        """The stored secrets that would go to another place than they were entered for.
+
+        Who may change an account must not learn its secrets by sending them to a server of their own.
+        """
+        fields = self.kind.credential_fields
+        moved = any(
+            (self.cleaned_data.get(field.name) or field.default)
+            != (self.stored.get(field.name) or field.default)
+            for field in fields
+            if field.place
+        )
+        if not moved:
+            return []
+        return [
+            field.name
+            for field in fields
+            if field.secret and self.stored.get(field.name) and not self.cleaned_data.get(field.name)
+        ]
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """As they are to be stored."""
+        given = {name: self.cleaned_data.get(name, "") for name in self.fields}
+        secret = {field.name for field in self.kind.credential_fields if field.secret}
+        return {
+            name: value or (self.stored.get(name, "") if name in secret else "")
+            for name, value in given.items()
+        }
+
+    def _blamed(self, sentence: str) -> str | None:
+        """The field that an error names by its label."""
+        labels = {field.label: field.name for field in self.kind.credential_fields}
+        return next((name for label, name in labels.items() if sentence.startswith(label)), None)
+
+
+def _field(field: CredentialField, stored: str) -> forms.Field:
+    kept = field.secret and bool(stored)
+    given: dict[str, Any] = {
+        "label": field.label,
+        "required": field.required and not field.default and not kept,
+        "help_text": "Stored. Leave it empty to keep it." if kept else field.help,
+    }
+    if field.choices:
+        return forms.ChoiceField(choices=field.choices, initial=stored or field.default, **given)
+    if field.secret:
+        attributes = {"autocomplete": "new-password"}
+        return forms.CharField(widget=forms.PasswordInput(attrs=attributes), **given)
+    attributes = {"autocomplete": "off", "placeholder": field.default}
+    return forms.CharField(initial=stored or field.default, widget=forms.TextInput(attrs=attributes), **given)

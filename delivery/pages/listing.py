@@ -1,0 +1,54 @@
+"""The list of accounts: how each is, why, and what to do about it."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from accounts.models import Account
+from accounts.paging import page_of
+from accounts.roles import touchable, visible
+from delivery import account_view
+from delivery.why import NextAction, Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    account: Account
+    why: Why
+    action: NextAction | None
+    gauge: account_view.Gauge | None
+
+
+@login_required
+@require_GET
+def account_list(request: HttpRequest) -> HttpResponse:
+    search = request.GET.get("q", "").replace("\0", "").strip()
+    archived = request.GET.get("show") == "archived"
+    accounts = visible(Account.objects.filter(archived_at__isnull=not archived), request.user)
+    if search:
+        accounts = accounts.filter(Q(name__icontains=search) | Q(own_address__icontains=search))
+    found = accounts.select_related("owner", "status_by").defer("credentials", "webhook")
+    page = page_of(found, request.GET, by="name")
+    now = timezone.now()
+    counts, gauges = account_view.run_counts(page.rows), account_view.day_gauges(page.rows, now=now)
+    mine = set(
+        touchable(Account.objects.filter(pk__in=[a.pk for a in page.rows]), request.user).values_list(
+            "pk", flat=True
+        )
+    )
+    rows = [
+        Row(
+            account=account,
+            why=account_view.why_of(account, counts, now=now),
+            action=account_view.action_of(account) if account.pk in mine else None,
+            gauge=gauges.get(account.pk),
+        )
+        for account in page.rows
+    ]
+    context = {"page": page, "rows": rows, "search": search, "archived": archived}
+    return render(request, "accounts/account_list.html", context)

@@ -1,0 +1,53 @@
+"""A forecast against what the receiver's own log says of the run: no more than a tenth apart.
+
+A minute of the limits is short here, and the time is that of the receiver from its first message to its last.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from delivery.planning import foresight
+from tests.delivery.stage import Stage, serve
+
+UNPACED = 100_000
+
+
+@pytest.mark.parametrize(
+    ("targets", "parts", "minute", "per_minute", "limits"),
+    [
+        pytest.param(40, 1, 2.0, 16, {}, id="a rate"),
+        pytest.param(8, 3, 2.0, 12, {}, id="parts"),
+        pytest.param(
+            30,
+            1,
+            6.0,
+            UNPACED,
+            {"gap_min": 1, "gap_max": 1.5, "batch_size": 10, "batch_pause": 1},
+            id="batches",
+        ),
+        pytest.param(12, 1, 0.5, UNPACED, {"per_hour": 60, "gap_min": 24, "gap_max": 24}, id="a gap"),
+    ],
+)
+def test_what_was_foreseen_comes_true(
+    stage: Stage,
+    quick: Settings,
+    targets: int,
+    parts: int,
+    minute: float,
+    per_minute: int,
+    limits: dict[str, Any],
+) -> None:
+    quick.MINUTE_SECONDS = minute
+    account = stage.account(per_minute=per_minute, limits=limits)
+    run = stage.fire(account, to=targets, parts=parts)
+    course = foresight.forecast(run, now=datetime.now(UTC)).course
+    serve(run, account)
+    received = [line["at"] for line in stage.received(account)]
+    assert len(received) == targets * parts
+    assert course.starts_at is not None
+    assert course.finishes_at is not None
+    took = timedelta(milliseconds=max(received) - min(received))
+    assert took / (course.finishes_at - course.starts_at) == pytest.approx(1, rel=0.1)
