@@ -1,11 +1,15 @@
 """Administration of reminders and what they say."""
 
-from django.contrib import admin
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from accounts.admin_archive import ArchivedFilter, Archiving
 from accounts.admin_generics import ModelForm
@@ -14,8 +18,16 @@ from accounts.admin_roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
 from accounts.models import Recipient
 from delivery.models import Run
 from delivery.send_days import day_names
+from delivery.window import zone_of
+from reminders import sentences
+from reminders.admin_moves import Moves
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
+from reminders.moments import BadCronError, check_cron, instant_of, upcoming
+from reminders.readiness import NotReadyError, timetable_of
+from reminders.scheduling import reschedule
 from reminders.send_days import SendDaysField
+from reminders.timeline import rhythm
+from reminders.wall_clock import WallClockField
 
 
 class PartInline(RoleInline[Part, Reminder]):
@@ -38,11 +50,33 @@ class FollowUpStepInline(RoleInline[FollowUpStep, Reminder]):
 
 class ReminderForm(ModelForm[Reminder]):
     send_days = SendDaysField()
+    fire_at = WallClockField(required=False, help_text="On the clock of its own zone.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.fire_at is not None:
+            there = self.instance.fire_at.astimezone(zone_of(self.instance.zone))
+            self.initial["fire_at"] = there.replace(tzinfo=None)
+
+    def clean_cron(self) -> str:
+        cron: str = self.cleaned_data["cron"]
+        try:
+            if cron:
+                check_cron(cron)
+        except BadCronError as error:
+            raise ValidationError(str(error)) from error
+        return cron
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("fire_at") and cleaned.get("zone"):
+            cleaned["fire_at"] = instant_of(cleaned["fire_at"], cleaned["zone"])
+        return cleaned
 
 
 @admin.register(Reminder)
-class ReminderAdmin(Archiving, KeptAdmin[Reminder]):
-    """Scheduling and switching off are not typed but done: those moves belong among the `actions`."""
+class ReminderAdmin(Moves, Archiving, KeptAdmin[Reminder]):
+    """Scheduling and switching off are not typed but done, by actions of the list and buttons of the page."""
 
     form = ReminderForm
     list_display = ("__str__", "owner", "state", "channel", "schedule", "next_firing", "window")
@@ -53,11 +87,11 @@ class ReminderAdmin(Archiving, KeptAdmin[Reminder]):
     settled_when_made = ("owner", "channel")
     inlines = (PartInline, ReminderAccountInline, FollowUpStepInline)
     ordering = ("-id",)
-    actions = ("archive", "unarchive")
+    actions = ("schedule", "switch_off", "fire_now", "archive", "unarchive")
     in_use = "still scheduled: switch it off first"
     readonly_fields = (
         "state",
-        "next_fire_at",
+        "firings",
         "chosen_recipients",
         "runs",
         "created_at",
@@ -77,7 +111,7 @@ class ReminderAdmin(Archiving, KeptAdmin[Reminder]):
         (
             "When",
             {
-                "fields": (*schedule_fields, "next_fire_at", "on_overlap"),
+                "fields": (*schedule_fields, "firings", "on_overlap"),
                 "description": "In the reminder's own zone. A scheduled one is switched off before its times "
                 "are changed.",
             },
@@ -101,6 +135,16 @@ class ReminderAdmin(Archiving, KeptAdmin[Reminder]):
         hours = f"{reminder.window_start_hour:02}-{reminder.window_end_hour:02}"
         return f"{hours} {reminder.zone}, {day_names(reminder.send_days)}"
 
+    @admin.display(description="Fires next")
+    def firings(self, reminder: Reminder) -> SafeString | str:
+        """When, in words, and the next five times."""
+        timetable = timetable_of(reminder)
+        if reminder.status != Reminder.Status.SCHEDULED or timetable is None:
+            return "When it is scheduled" if timetable else "When somebody fires it"
+        ahead = upcoming(timetable, after=timezone.now())
+        lines = [f"{rhythm(reminder)}:", *(sentences.moment(at, reminder.zone) for at in ahead)]
+        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in lines))
+
     @admin.display(description="Chosen")
     def chosen_recipients(self, reminder: Reminder) -> SafeString | str:
         if not reminder.pk:
@@ -119,6 +163,14 @@ class ReminderAdmin(Archiving, KeptAdmin[Reminder]):
 
     def archivable(self, rows: QuerySet[Reminder]) -> QuerySet[Reminder]:
         return rows.exclude(status=Reminder.Status.SCHEDULED)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """A scheduled one has to stay fit to be sent; staff may save it all the same, and are told."""
+        super().save_related(request, form, formsets, change)
+        try:
+            reschedule(form.instance)
+        except NotReadyError as error:
+            self.message_user(request, f"As it is now, it cannot be sent. {error}", messages.WARNING)
 
 
 @admin.register(Part)

@@ -1,23 +1,91 @@
-"""The list of reminders."""
+"""The list of reminders, and the page of one."""
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
 
 from accounts.paging import page_of
-from accounts.roles import visible
+from accounts.roles import may_touch, visible
 from delivery.models import Run
-from reminders.models import Reminder
+from delivery.progress import progress_of
+from delivery.send_days import day_names
+from delivery.states import RunStatus
+from reminders import audience, preview
+from reminders.access import seen_reminder
+from reminders.message import TypedPart
+from reminders.models import Part, Reminder
+from reminders.replies import replies_to_reminder
+from reminders.timetable_words import timing_of
+
+ARCHIVED = "archived"
+FILTERS = ("", *Reminder.Status.values, ARCHIVED)
+MOST_OPEN = 5
+HISTORY = 20
 
 
 @login_required
+@require_GET
 def reminder_list(request: HttpRequest) -> HttpResponse:
-    search = request.GET.get("q", "").strip()
-    reminders = visible(Reminder.objects.filter(archived_at=None), request.user)
+    search, chosen = request.GET.get("q", "").strip(), request.GET.get("status", "")
+    reminders = _filtered(visible(Reminder.objects.all(), request.user), chosen)
     if search:
-        reminders = reminders.filter(name__icontains=search)
-    last_run = Run.objects.filter(reminder=OuterRef("pk")).order_by("-id").values("status")[:1]
-    rows = reminders.select_related("owner").annotate(last_run=Subquery(last_run))
+        reminders = reminders.filter(name__icontains=search.replace("\0", ""))
+    last = Run.objects.filter(reminder=OuterRef("pk"), kind=Run.Kind.REMINDER).order_by("-id")
+    rows = reminders.select_related("owner").annotate(
+        last_run=Subquery(last.values("status")[:1]), last_run_id=Subquery(last.values("pk")[:1])
+    )
     page = page_of(rows, request.GET, newest_first=True)
-    return render(request, "reminders/reminder_list.html", {"page": page, "search": search})
+    context = {
+        "page": page,
+        "search": search,
+        "filters": FILTERS,
+        "chosen": chosen if chosen in FILTERS else "",
+    }
+    return render(request, "reminders/reminder_list.html", context)
+
+
+@login_required
+@require_GET
+def reminder(request: HttpRequest, pk: int) -> HttpResponse:
+    """What waits for a decision, what is under way, what it says and to whom, and every run of it."""
+    found = seen_reminder(request, pk)
+    every_run = Run.objects.filter(reminder=found)
+    # Each second message is a run of its own: as many as replies, they would hide the others.
+    runs = every_run.exclude(kind=Run.Kind.SECOND)
+    open_runs = list(runs.open().order_by("-id")[:MOST_OPEN])
+    accounts = [
+        share.account for share in found.reminder_accounts.select_related("account").order_by("position")
+    ]
+    parts = [TypedPart(text=part.text, media=part.media) for part in _first_parts(found)]
+    context = {
+        "reminder": found,
+        "may_touch": may_touch(found, request.user),
+        "paused": [run for run in open_runs if run.status == RunStatus.PAUSED],
+        "running": [progress_of(run) for run in open_runs if run.status != RunStatus.PAUSED],
+        "accounts": accounts,
+        "audience": audience.count(found, [account.pk for account in accounts]),
+        "tags": list(found.tags.all()),
+        "preview": preview.preview(found, parts),
+        "timing": timing_of(found, now=timezone.now()),
+        "days": day_names(found.send_days),
+        "steps": list(found.follow_up_steps.all()),
+        "seconds": every_run.filter(kind=Run.Kind.SECOND).count(),
+        "replies": replies_to_reminder(found),
+        "page": page_of(runs.defer("parts"), request.GET, newest_first=True, size=HISTORY),
+    }
+    return render(request, "reminders/reminder.html", context)
+
+
+def _filtered(reminders: QuerySet[Reminder], chosen: str) -> QuerySet[Reminder]:
+    """The reminders of one tab; an unknown one shows them all. Archived ones have a tab of their own."""
+    if chosen == ARCHIVED:
+        return reminders.filter(archived_at__isnull=False)
+    reminders = reminders.filter(archived_at=None)
+    return reminders.filter(status=chosen) if chosen in Reminder.Status.values else reminders
+
+
+def _first_parts(found: Reminder) -> QuerySet[Part]:
+    return found.parts.filter(role=Part.Role.FIRST).select_related("media").order_by("position")

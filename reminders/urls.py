@@ -1,6 +1,27 @@
 from django.urls import path
 
-from reminders import pages
+from reminders import actions, media_page, pages
+from reminders.follow_ups import steps
+from reminders.wizard import message, recipients, review, when
 
 app_name = "reminders"
-urlpatterns = [path("", pages.reminder_list, name="list")]
+urlpatterns = [
+    path("", pages.reminder_list, name="list"),
+    path("new", message.new, name="new"),
+    path("<int:pk>/", pages.reminder, name="page"),
+    path("<int:pk>/message", message.message, name="message"),
+    path("<int:pk>/message/preview", message.message_preview, name="message_preview"),
+    path("<int:pk>/recipients", recipients.recipients, name="recipients"),
+    path("<int:pk>/when", when.when, name="when"),
+    path("<int:pk>/when/preview", when.when_preview, name="when_preview"),
+    path("<int:pk>/follow-ups", steps.steps, name="follow_ups"),
+    path("<int:pk>/review", review.review, name="review"),
+    path("<int:pk>/test/<slug:ticket>", review.test_result, name="test_result"),
+    path("<int:pk>/duplicate", actions.duplicate, name="duplicate"),
+    path("<int:pk>/archive", actions.archive, name="archive"),
+    path("<int:pk>/unarchive", actions.unarchive, name="unarchive"),
+    path("<int:pk>/discard", actions.discard, name="discard"),
+    path("<int:pk>/off", actions.switch_off, name="off"),
+    path("<int:pk>/fire", actions.fire_now, name="fire"),
+    path("media/<int:pk>", media_page.media, name="media"),
+]

@@ -41,16 +41,28 @@ class FollowUp(models.Model):
 
     class Status(models.TextChoices):
         QUEUED = "queued", "Queued"
+        SENDING = "sending", "On its way"
         SENT = "sent", "Sent"
         REMOVED = "removed", "Removed"
 
-    step = models.ForeignKey(FollowUpStep, on_delete=models.CASCADE, related_name="follow_ups")
+    # A step that is deleted leaves what it sent, so that nobody is asked again from the beginning.
+    step = models.ForeignKey(FollowUpStep, on_delete=models.SET_NULL, null=True, related_name="follow_ups")
     recipient = models.ForeignKey(Recipient, on_delete=models.CASCADE, related_name="follow_ups")
     target = models.ForeignKey(
         "delivery.RunTarget",
         on_delete=models.CASCADE,
         related_name="follow_ups",
         help_text="The message that got no reply.",
+    )
+    sent_as = models.OneToOneField(
+        "delivery.RunTarget",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="follow_up",
+        db_constraint=False,
+        help_text="The follow-up itself, once it is on its way.",
     )
     urgency = models.CharField(max_length=10, choices=Urgency, default=Urgency.MEDIUM)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
@@ -64,7 +76,8 @@ class FollowUp(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["step", "target"], name="follow_up_once_per_step"),
             models.CheckConstraint(
-                condition=Q(status__in=["queued", "sent", "removed"]), name="follow_up_status_known"
+                condition=Q(status__in=["queued", "sending", "sent", "removed"]),
+                name="follow_up_status_known",
             ),
             models.CheckConstraint(
                 condition=Q(urgency__in=["high", "medium", "low"]), name="follow_up_urgency_known"
@@ -72,9 +85,18 @@ class FollowUp(models.Model):
             models.CheckConstraint(
                 condition=~Q(status="removed") | ~Q(removed_reason=""), name="follow_up_removed_for_a_reason"
             ),
+            models.CheckConstraint(
+                condition=~Q(status="sending") | Q(sent_as__isnull=False),
+                name="follow_up_on_its_way_as_a_target",
+            ),
+            # So that nobody gets a fourth while the third has not landed.
+            models.UniqueConstraint(
+                fields=["recipient"], condition=Q(status="sending"), name="follow_up_one_on_its_way"
+            ),
         ]
         indexes = [
             models.Index(fields=["due_at", "id"], condition=Q(status="queued"), name="follow_up_queue"),
+            models.Index(fields=["status", "-ended_at"], name="follow_up_ended"),
         ]
 
     def __str__(self) -> str:

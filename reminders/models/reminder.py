@@ -2,7 +2,7 @@
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from accounts.models import Account, Recipient, Tag
 from accounts.models.account import Action, Channel
@@ -23,6 +23,13 @@ def default_end_hour() -> int:
 class ReminderQuerySet(models.QuerySet["Reminder"]):
     def due(self, now: object) -> "ReminderQuerySet":
         return self.filter(status=Reminder.Status.SCHEDULED, next_fire_at__lte=now)
+
+    def untouched(self) -> "ReminderQuerySet":
+        """Drafts in which nothing was written or chosen yet."""
+        drafts = self.filter(status=Reminder.Status.DRAFT, name="", archived_at=None)
+        for rows in (Part, Reminder.recipients.through, Reminder.tags.through):
+            drafts = drafts.exclude(Exists(rows._default_manager.filter(reminder=OuterRef("pk"))))
+        return drafts
 
 
 class Reminder(models.Model):
@@ -83,6 +90,17 @@ class Reminder(models.Model):
     drip_gap_min = models.PositiveIntegerField(default=300, help_text="Seconds.")
     drip_gap_max = models.PositiveIntegerField(default=1200, help_text="Seconds.")
 
+    # Where these are empty, the settings hold.
+    second_message_hours = models.FloatField(
+        null=True, blank=True, help_text="How long after the first message a reply brings the second."
+    )
+    follow_up_max_attempts = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Follow-ups without a reply."
+    )
+    follow_up_cooldown_hours = models.FloatField(
+        null=True, blank=True, help_text="How long a recipient is left alone after them."
+    )
+
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -126,6 +144,22 @@ class Reminder(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(drip_gap_min__lte=F("drip_gap_max")), name="reminder_drip_gap"
+            ),
+            models.CheckConstraint(
+                condition=Q(second_message_hours__isnull=True) | Q(second_message_hours__range=(0.1, 720)),
+                name="reminder_second_message_hours",
+                violation_error_message="A reply brings the second message for 0.1 to 720 hours.",
+            ),
+            models.CheckConstraint(
+                condition=Q(follow_up_max_attempts__isnull=True) | Q(follow_up_max_attempts__range=(1, 3)),
+                name="reminder_follow_up_max_attempts",
+                violation_error_message="There are 1 to 3 follow-ups without a reply.",
+            ),
+            models.CheckConstraint(
+                condition=Q(follow_up_cooldown_hours__isnull=True)
+                | Q(follow_up_cooldown_hours__range=(0.1, 8760)),
+                name="reminder_follow_up_cooldown_hours",
+                violation_error_message="A cooldown lasts 0.1 to 8,760 hours.",
             ),
             models.CheckConstraint(
                 condition=~Q(status="scheduled")

@@ -1,5 +1,6 @@
 """The admin pages of reminders: the window's rules, the days, the schedule, and rows inside a page."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -165,6 +166,133 @@ def test_parts_and_accounts_are_changed_inside_their_reminder(staff_client: Clie
     assert staff_client.post(change_url(reminder), form(reminder, **rows)).status_code == 302
     assert [(part.text, part.media) for part in reminder.parts.all()] == [("Hello", None), ("", media)]
     assert reminder.accounts.get() == other
+
+
+# Schedule, Switch off, Fire now.
+
+
+@pytest.fixture
+def ready(owner: User) -> Reminder:
+    cron = {"schedule": "cron", "cron": "0 9 * * 1-5", "zone": "Europe/Berlin"}
+    return ReminderFactory.create(owner=owner, name="Fair", recipients=2, around_the_clock=True, **cron)
+
+
+def act(client: Client, action: str, *chosen: Reminder, **more: Any) -> list[str]:
+    """What staff are told after an action of the list."""
+    sent = {"action": action, "_selected_action": [reminder.pk for reminder in chosen]} | more
+    answer = client.post(reverse("admin:reminders_reminder_changelist"), sent, follow=True)
+    return [str(message) for message in answer.context["messages"]]
+
+
+@pytest.mark.django_db
+def test_staff_schedule_and_switch_off_from_the_list(staff_client: Client, ready: Reminder) -> None:
+    assert act(staff_client, "schedule", ready) == ["Scheduled: 1."]
+    ready.refresh_from_db()
+    assert (ready.status, ready.next_fire_at is None) == ("scheduled", False)
+    assert act(staff_client, "switch_off", ready) == ["Switched off: 1."]
+    ready.refresh_from_db()
+    assert (ready.status, ready.next_fire_at) == ("off", None)
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_scheduled_says_why_and_the_others_are(
+    staff_client: Client, ready: Reminder, owner: User
+) -> None:
+    empty = ReminderFactory.create(owner=owner, name="Empty", by_hand=True, parts=0)
+    told = act(staff_client, "schedule", ready, empty)
+    assert told[0] == "Scheduled: 1."
+    assert told[1].startswith("Empty: Message: There is no message yet. Write one. Recipients: There are no")
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("redis")
+def test_firing_asks_first_and_says_how_many_it_reaches(staff_client: Client, ready: Reminder) -> None:
+    act(staff_client, "schedule", ready)
+    sent = {"action": "fire_now", "_selected_action": [ready.pk]}
+    page = staff_client.post(reverse("admin:reminders_reminder_changelist"), sent).content.decode()
+    assert "2 people" in page
+    assert not ready.runs.exists()
+    assert act(staff_client, "fire_now", ready, confirmed="yes") == ["Fired: 1."]
+    assert ready.runs.get().total == 2
+    (told,) = act(staff_client, "fire_now", ready, confirmed="yes")
+    assert "is still running. Wait for its end" in told
+    assert ready.runs.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_draft_is_not_fired(staff_client: Client, ready: Reminder) -> None:
+    (told,) = act(staff_client, "fire_now", ready, confirmed="yes")
+    assert told == "Fair: Fair is a draft or archived. Schedule it first, then fire it."
+    assert not ready.runs.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("status", ["draft", "scheduled", "off", "done"])
+def test_the_page_has_the_buttons_that_its_state_allows(
+    staff_client: Client, owner: User, status: str
+) -> None:
+    traits = {} if status == "draft" else {status: True}
+    page = staff_client.get(change_url(ReminderFactory.create(owner=owner, **traits))).content.decode()
+    shown = {name for name in ("schedule", "switch_off", "fire_now") if f'value="{name}"' in page}
+    assert (
+        shown
+        == {
+            "draft": {"schedule"},
+            "scheduled": {"switch_off", "fire_now"},
+            "off": {"schedule", "fire_now"},
+            "done": {"schedule", "fire_now"},
+        }[status]
+    )
+
+
+@pytest.mark.django_db
+def test_a_button_of_the_page_comes_back_to_it(staff_client: Client, ready: Reminder) -> None:
+    sent = {"action": "schedule", "_selected_action": [ready.pk], "back_to": ready.pk}
+    answer = staff_client.post(reverse("admin:reminders_reminder_changelist"), sent)
+    assert answer.headers["Location"] == change_url(ready)
+    page = staff_client.get(change_url(ready)).content.decode()
+    assert "At 09:00 on Monday through Friday:<br>" in page
+
+
+@pytest.mark.django_db
+def test_operators_do_not_get_there(client: Client, owner: User, ready: Reminder) -> None:
+    client.force_login(owner)
+    sent = {"action": "schedule", "_selected_action": [ready.pk]}
+    assert client.post(reverse("admin:reminders_reminder_changelist"), sent).status_code == 302
+    ready.refresh_from_db()
+    assert ready.status == "draft"
+
+
+@pytest.mark.django_db
+def test_a_time_is_typed_on_the_clock_of_the_reminders_zone(staff_client: Client, owner: User) -> None:
+    reminder = ReminderFactory.create(owner=owner, off=True)
+    typed = {"schedule": "once", "zone": "Asia/Kuala_Lumpur", "fire_at_0": "2030-05-01", "fire_at_1": "09:00"}
+    assert staff_client.post(change_url(reminder), form(reminder, **typed)).status_code == 302
+    reminder.refresh_from_db()
+    assert reminder.fire_at == datetime(2030, 5, 1, 1, tzinfo=UTC)
+    page = staff_client.get(change_url(reminder)).content.decode()
+    assert 'value="09:00:00"' in page
+    half = form(reminder, schedule="once", fire_at_0="2030-05-01", fire_at_1="")
+    assert "Give both a date and a time." in staff_client.post(change_url(reminder), half).content.decode()
+
+
+@pytest.mark.django_db
+def test_a_cron_that_means_nothing_is_refused_with_what_to_write(staff_client: Client, owner: User) -> None:
+    reminder = ReminderFactory.create(owner=owner)
+    page = staff_client.post(change_url(reminder), form(reminder, schedule="cron", cron="61 * * * *"))
+    assert "“61” is not possible as the minute" in page.content.decode()
+
+
+@pytest.mark.django_db
+def test_an_edit_that_leaves_a_scheduled_one_unfit_is_saved_and_said(
+    staff_client: Client, ready: Reminder
+) -> None:
+    act(staff_client, "schedule", ready)
+    ready.recipients.clear()
+    ready.refresh_from_db()
+    answer = staff_client.post(change_url(ready), form(ready), follow=True)
+    told = [str(message) for message in answer.context["messages"]]
+    assert any("it cannot be sent. Recipients: There are no recipients." in message for message in told)
 
 
 def test_the_same_days_are_no_change() -> None:

@@ -110,6 +110,32 @@ REFUSALS = [
         "step",
         "target",
     ),
+    doubled(
+        "two follow-ups on their way to one recipient",
+        "follow_up_one_on_its_way",
+        FollowUpFactory,
+        "recipient",
+        on_its_way=True,
+    ),
+    doubled(
+        "two follow-ups sent as one message",
+        "reminders_followup_sent_as_id_key",
+        FollowUpFactory,
+        "sent_as",
+        on_its_way=True,
+    ),
+    changed(
+        "a follow-up on its way as nothing",
+        "follow_up_on_its_way_as_a_target",
+        FollowUpFactory,
+        {"on_its_way": True},
+        sent_as=None,
+    ),
+    changed("no time to reply", "reminder_second_message_hours", ReminderFactory, second_message_hours=0),
+    changed(
+        "a fourth follow-up", "reminder_follow_up_max_attempts", ReminderFactory, follow_up_max_attempts=4
+    ),
+    changed("no cooldown", "reminder_follow_up_cooldown_hours", ReminderFactory, follow_up_cooldown_hours=0),
     changed("a follow-up with an unknown status", "follow_up_status_known", FollowUpFactory, status="lost"),
     changed(
         "a follow-up removed for no reason",

@@ -4,6 +4,8 @@ import pytest
 from django.core.exceptions import PermissionDenied
 
 from accounts.models import User
+from delivery import lifecycle
+from delivery.lifecycle import WrongStateError
 from reminders.fire import fire, freeze
 from reminders.models import Reminder
 from tests.factories import AccountFactory, MediaFactory, PartFactory, ReminderFactory
@@ -70,6 +72,15 @@ def test_accounts_keep_the_order_that_the_operator_gave_them(owner: User) -> Non
     first, second = AccountFactory.create_batch(2, owner=owner)
     reminder = ReminderFactory.create(owner=owner, accounts=[second, first])
     assert freeze(reminder).account_ids == [second.pk, first.pk]
+
+
+def test_a_second_click_does_not_send_it_all_again(owner: User) -> None:
+    reminder = ReminderFactory.create(owner=owner, around_the_clock=True, recipients=2)
+    run = fire(reminder)
+    with pytest.raises(WrongStateError, match=f"Run {run.pk} of this reminder is still running"):
+        fire(reminder)
+    lifecycle.cancel(run)
+    assert fire(reminder).status == "running"
 
 
 @pytest.mark.parametrize("who", ["owner", "mate", "staff"])

@@ -5,6 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from delivery import events
 from delivery.fanout import NothingToSendError
+from delivery.lifecycle import WrongStateError
 from delivery.management.run_command import describe, find_user
 from reminders.fire import fire
 from reminders.models import Reminder
@@ -23,7 +24,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no reminder {options['reminder']}.", returncode=2)
         try:
             run = fire(reminder, by=find_user(options["user"]))
-        except (NothingToSendError, PermissionDenied) as error:
+        except (NothingToSendError, WrongStateError, PermissionDenied) as error:
             raise CommandError(str(error), returncode=1) from error
         events.flush()
         self.stdout.write(describe(run))

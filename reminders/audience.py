@@ -1,0 +1,176 @@
+"""Whom a reminder goes to: chosen one by one, by all that match a search, or by tag.
+
+Everything here is one statement however many recipients there are.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from django.db import connection, transaction
+from django.db.models import Case, CharField, Count, Exists, OuterRef, Q, QuerySet, Value, When
+
+from accounts.models import Account, Recipient, Tag, User
+from accounts.models.recipient import RecipientQuerySet
+from accounts.recipient_search import matching
+from accounts.roles import require_touch
+from delivery import audience
+from delivery.audience import Audience
+from reminders.drafts import ACTIONS, NotPossibleError
+from reminders.models import Reminder, ReminderAccount
+
+Chosen = Reminder.recipients.through
+Tagged = Recipient.tags.through
+
+
+def account_ids(reminder: Reminder) -> list[int]:
+    """In the order in which targets are dealt."""
+    shares = reminder.reminder_accounts.order_by("position", "id")
+    return list(shares.values_list("account_id", flat=True))
+
+
+def count(reminder: Reminder, accounts: Sequence[int] | None = None) -> Audience:
+    """How many would get it now, and how many not and why."""
+    return audience.count(reminder.pk, account_ids(reminder) if accounts is None else accounts)
+
+
+def everyone(reminder: Reminder) -> RecipientQuerySet:
+    """All of the owner's recipients on the reminder's channel, each with whether it is `chosen`."""
+    rows = Recipient.objects.filter(owner=reminder.owner_id, channel=reminder.channel, archived_at=None)
+    return rows.annotate(chosen=_is_named(reminder))
+
+
+def found(reminder: Reminder, *, search: str = "", tag: str = "", chosen: bool = False) -> RecipientQuerySet:
+    """Those that a search, a tag or both leave, of all or of those chosen."""
+    rows = everyone(reminder)
+    if chosen:
+        rows = rows.filter(_is_named(reminder))
+    if tag.isascii() and tag.isdigit() and len(tag) < 19:
+        rows = rows.filter(Exists(Tagged.objects.filter(tag_id=int(tag), recipient=OuterRef("pk"))))
+    return cast("RecipientQuerySet", matching(rows, search))
+
+
+def some_of(reminder: Reminder, most: int) -> list[Recipient]:
+    """A few of those chosen who may get it, found without looking at the rest."""
+    ids = [*_named(reminder).order_by("recipient_id")[: most * 2], *_tagged(reminder)[: most * 2]]
+    return list(Recipient.objects.filter(pk__in=ids).reachable().order_by("id")[:most])
+
+
+def excluded(reminder: Reminder, accounts: Sequence[int]) -> RecipientQuerySet:
+    """Those chosen who will get nothing, each with the reason in `refused`."""
+    elsewhere = Q(account__isnull=False) & ~Q(account__in=accounts)
+    out = Q(opted_out_at__isnull=False) | Q(blocked_at__isnull=False) | Q(archived_at__isnull=False)
+    chosen = Recipient.objects.filter(pk__in=_named(reminder).union(_tagged(reminder)))
+    rows = chosen.filter(out | elsewhere | ~Q(channel=reminder.channel))
+    # In the order of `delivery.audience.REFUSED`.
+    return rows.annotate(
+        refused=Case(
+            When(opted_out_at__isnull=False, then=Value("opted out")),
+            When(blocked_at__isnull=False, then=Value("blocked")),
+            When(archived_at__isnull=False, then=Value("no longer reachable")),
+            When(~Q(channel=reminder.channel), then=Value("on another channel")),
+            default=Value("reached only by another account"),
+            output_field=CharField(),
+        )
+    )
+
+
+@transaction.atomic
+def choose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
+    """Add all of `rows`; how many were not chosen before."""
+    reminder = _locked(reminder, by)
+    rows = rows.filter(owner=reminder.owner_id)
+    picked, values = rows.order_by().values_list("pk").query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            INSERT INTO reminders_reminder_recipients (reminder_id, recipient_id)
+            SELECT %s, picked.id FROM ({picked}) picked (id) ON CONFLICT DO NOTHING
+            """,  # noqa: S608 - `picked` is Django's own SQL
+            [reminder.pk, *values],
+        )
+        return int(cursor.rowcount)
+
+
+@transaction.atomic
+def unchoose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
+    """Take all of `rows` out; how many were chosen before. Those who have a tag of the reminder still get it."""
+    reminder = _locked(reminder, by)
+    gone, _ = Chosen.objects.filter(reminder=reminder, recipient__in=rows.order_by().values("pk")).delete()
+    _keep_complete(reminder)
+    return gone
+
+
+@transaction.atomic
+def choose_tags(reminder: Reminder, tags: Iterable[str], *, by: User) -> None:
+    """Everyone who has one of the tags when the reminder fires gets it."""
+    reminder = _locked(reminder, by)
+    wanted = [int(pk) for pk in tags if pk.isascii() and pk.isdigit() and len(pk) < 19]
+    reminder.tags.set(Tag.objects.filter(owner=reminder.owner_id, pk__in=wanted))
+    _keep_complete(reminder)
+
+
+@transaction.atomic
+def choose_accounts(
+    reminder: Reminder, accounts: Sequence[Account], *, action: str = "", by: User
+) -> Reminder:
+    """Send from these, in turn. They decide the channel, so they are all on one."""
+    reminder = _locked(reminder, by)
+    channels = {account.channel for account in accounts}
+    if len(channels) > 1:
+        names = " and ".join(sorted(account.get_channel_display() for account in accounts))
+        raise NotPossibleError(f"A reminder goes out on one channel, not on {names}. Choose accounts of one.")
+    if not accounts and reminder.status != Reminder.Status.DRAFT:
+        raise NotPossibleError(
+            "A reminder that is not a draft any more needs an account. Choose at least one."
+        )
+    if any(account.owner_id != reminder.owner_id for account in accounts):
+        raise NotPossibleError("These accounts belong to somebody else. Choose others.")
+    for channel in channels:
+        reminder.channel = channel
+    possible = ACTIONS[reminder.channel]
+    reminder.action = action if action in possible else reminder.action
+    reminder.action = reminder.action if reminder.action in possible else possible[0]
+    reminder.save(update_fields=["channel", "action", "updated_at"])
+    ReminderAccount.objects.filter(reminder=reminder).delete()
+    ReminderAccount.objects.bulk_create(
+        [
+            ReminderAccount(reminder=reminder, account=account, position=position)
+            for position, account in enumerate(accounts)
+        ]
+    )
+    return reminder
+
+
+def tags_of(reminder: Reminder) -> list[Tag]:
+    """The owner's tags, each with how many have it and whether it is `chosen`."""
+    chosen = Reminder.tags.through.objects.filter(reminder=reminder, tag=OuterRef("pk"))
+    rows = Tag.objects.filter(owner=reminder.owner_id).annotate(chosen=Exists(chosen))
+    return list(rows.annotate(size=Count("recipients")).order_by("name"))
+
+
+def _is_named(reminder: Reminder) -> Exists:
+    return Exists(Chosen.objects.filter(reminder=reminder, recipient=OuterRef("pk")))
+
+
+def _named(reminder: Reminder) -> "QuerySet[Any, int]":
+    return Chosen.objects.filter(reminder=reminder).values_list("recipient_id", flat=True)
+
+
+def _tagged(reminder: Reminder) -> "QuerySet[Any, int]":
+    wanted = Reminder.tags.through.objects.filter(reminder=reminder).values("tag_id")
+    return Tagged.objects.filter(tag_id__in=wanted).values_list("recipient_id", flat=True)
+
+
+def _keep_complete(reminder: Reminder) -> None:
+    """What is scheduled must stay complete, since it may fire at any moment."""
+    if reminder.status != Reminder.Status.DRAFT and not (
+        _named(reminder).exists() or _tagged(reminder).exists()
+    ):
+        raise NotPossibleError(
+            "A reminder that is not a draft any more needs recipients. Leave at least one."
+        )
+
+
+def _locked(reminder: Reminder, by: User) -> Reminder:
+    require_touch(reminder, by)
+    return Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)

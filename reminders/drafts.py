@@ -1,0 +1,162 @@
+"""Reminders come and go: a draft, a copy, the archive. Their schedule is another matter."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import Account, User
+from accounts.models.account import Action, Channel
+from accounts.roles import require_touch
+from delivery.models import Run
+from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
+
+NAME_LENGTH = 40
+
+# What can be done on each channel; the first is what a reminder does unless it says otherwise.
+ACTIONS: dict[str, tuple[Action, ...]] = {
+    Channel.WHATSAPP: (Action.MESSAGE,),
+    Channel.EMAIL: (Action.EMAIL,),
+    Channel.LINKEDIN: (Action.MESSAGE, Action.CONNECTION_REQUEST, Action.INMAIL),
+    Channel.MATRIX: (Action.MESSAGE,),
+}
+WITH_SUBJECT = frozenset({Action.EMAIL, Action.INMAIL})
+
+COPIED = (
+    "channel",
+    "action",
+    "subject",
+    "schedule",
+    "cron",
+    "zone",
+    "on_overlap",
+    "window_start_hour",
+    "window_end_hour",
+    "send_days",
+    "on_close",
+    "priority",
+    "drip",
+    "drip_gap_min",
+    "drip_gap_max",
+    "second_message_hours",
+    "follow_up_max_attempts",
+    "follow_up_cooldown_hours",
+)
+
+
+class NotPossibleError(ValueError):
+    """The reminder is not in a state for this; the text says why and what to do."""
+
+
+@transaction.atomic
+def begin(owner: User) -> Reminder:
+    """A draft to write in: the one that was begun and left untouched, or a new one.
+
+    Asking twice, by a double click or a browser that looks ahead, makes one row. Somebody with a single account
+    need not choose it.
+    """
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    untouched = Reminder.objects.filter(owner=owner).untouched().order_by("-id").first()
+    if untouched is not None:
+        return untouched
+    accounts = Account.objects.filter(owner=owner, archived_at=None).defer("credentials")[:2]
+    first = accounts[0] if accounts else None
+    channel = Channel(first.channel) if first else Channel.WHATSAPP
+    reminder = Reminder.objects.create(
+        owner=owner,
+        channel=channel,
+        action=ACTIONS[channel][0],
+        zone=owner.zone or timezone.get_default_timezone_name(),
+    )
+    if first is not None and len(accounts) == 1:
+        ReminderAccount.objects.create(reminder=reminder, account=first)
+    return reminder
+
+
+@transaction.atomic
+def duplicate(reminder: Reminder, *, by: User) -> Reminder:
+    """A draft with the same message, recipients, accounts and window; its time is still to be chosen."""
+    require_touch(reminder, by)
+    copied = {name: getattr(reminder, name) for name in COPIED}
+    copy = Reminder.objects.create(
+        owner=reminder.owner, name=f"Copy of {reminder}"[: NAME_LENGTH * 3], **copied
+    )
+    Part.objects.bulk_create(
+        [
+            Part(
+                reminder=copy,
+                role=part.role,
+                position=part.position,
+                kind=part.kind,
+                text=part.text,
+                media_id=part.media_id,
+            )
+            for part in reminder.parts.all()
+        ]
+    )
+    FollowUpStep.objects.bulk_create(
+        [
+            FollowUpStep(
+                reminder=copy,
+                position=step.position,
+                after_hours=step.after_hours,
+                text=step.text,
+                urgency=step.urgency,
+            )
+            for step in reminder.follow_up_steps.all()
+        ]
+    )
+    ReminderAccount.objects.bulk_create(
+        [
+            ReminderAccount(reminder=copy, account_id=share.account_id, position=share.position)
+            for share in reminder.reminder_accounts.all()
+        ]
+    )
+    copy.tags.set(reminder.tags.all())
+    chosen = Reminder.recipients.through.objects.filter(reminder=reminder).values_list(
+        "recipient_id", flat=True
+    )
+    rows = (Reminder.recipients.through(reminder=copy, recipient_id=pk) for pk in chosen.iterator())
+    Reminder.recipients.through.objects.bulk_create(rows, batch_size=10_000)
+    return copy
+
+
+@transaction.atomic
+def archive(reminder: Reminder, *, by: User) -> Reminder:
+    """Out of sight; its runs stay. A scheduled one is switched off first."""
+    reminder = _locked(reminder, by)
+    if reminder.status == Reminder.Status.SCHEDULED:
+        raise NotPossibleError(f"{reminder} is still scheduled. Switch it off first, then archive it.")
+    if Run.objects.open().filter(reminder=reminder).exists():
+        raise NotPossibleError(f"{reminder} has a run under way. Wait for its end, or cancel it first.")
+    reminder.archived_at = reminder.archived_at or timezone.now()
+    reminder.save(update_fields=["archived_at", "updated_at"])
+    return reminder
+
+
+@transaction.atomic
+def unarchive(reminder: Reminder, *, by: User) -> Reminder:
+    reminder = _locked(reminder, by)
+    reminder.archived_at = None
+    reminder.save(update_fields=["archived_at", "updated_at"])
+    return reminder
+
+
+@transaction.atomic
+def discard(reminder: Reminder, *, by: User) -> None:
+    """Delete a draft that never ran."""
+    reminder = _locked(reminder, by)
+    if reminder.status != Reminder.Status.DRAFT or Run.objects.filter(reminder=reminder).exists():
+        raise NotPossibleError(f"{reminder} is no mere draft any more. Archive it instead.")
+    reminder.delete()
+
+
+def name_from(text: str) -> str:
+    """A name for a reminder that got none: the first words of its message."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if len(line) <= NAME_LENGTH:
+        return line
+    return line[:NAME_LENGTH].rsplit(" ", 1)[0].rstrip(" ,.;:") + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _locked(reminder: Reminder, by: User) -> Reminder:
+    require_touch(reminder, by)
+    return Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)

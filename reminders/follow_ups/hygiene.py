@@ -1,0 +1,97 @@
+"""Keeps the queue clean: every 15 minutes it drops who must not be asked any more, and says why (SPEC C5).
+
+Set-based: one statement for the whole queue, however long. The reasons are those of `rules.why_not`, in its order.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from activity import counters
+from reminders.follow_ups import queue
+from reminders.follow_ups.rules import Reason
+
+WHY_NOT = """
+    CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
+         WHEN p.blocked_at IS NOT NULL THEN 'blocked'
+         WHEN p.archived_at IS NOT NULL THEN 'no longer reachable'
+         WHEN p.converted_at IS NOT NULL THEN 'converted'
+         WHEN p.cooldown_until > %(now)s THEN 'cooling down'
+         WHEN p.cooldown_until IS NULL AND p.attempts >= COALESCE(m.follow_up_max_attempts, %(most)s)
+              THEN 'at the maximum'
+         WHEN p.cooldown_until IS NULL AND p.not_interested_at IS NOT NULL THEN 'not interested'
+         WHEN f.step_id IS NULL THEN 'step removed'
+         WHEN m.archived_at IS NOT NULL OR m.status = 'off' THEN 'reminder switched off'
+         ELSE '' END
+"""
+
+# What a reply holds at this moment is left to it.
+CLEAN = f"""
+WITH judged AS MATERIALIZED (
+    SELECT f.id, {WHY_NOT} AS reason
+    FROM reminders_followup f
+    JOIN accounts_recipient p ON p.id = f.recipient_id
+    JOIN delivery_runtarget t ON t.id = f.target_id
+    JOIN delivery_run r ON r.id = t.run_id
+    JOIN reminders_reminder m ON m.id = r.reminder_id
+    WHERE f.status = 'queued'
+), locked AS MATERIALIZED (
+    SELECT f.id, j.reason FROM judged j JOIN reminders_followup f ON f.id = j.id
+    WHERE j.reason <> '' AND f.status = 'queued'
+    FOR NO KEY UPDATE OF f SKIP LOCKED
+), removed AS (
+    UPDATE reminders_followup f SET status = 'removed', removed_reason = l.reason, ended_at = %(now)s
+    FROM locked l WHERE f.id = l.id
+    RETURNING l.reason, f.recipient_id
+)
+SELECT reason, count(*) FROM removed GROUP BY reason
+"""  # noqa: S608 - made of constants
+
+COOLED_DOWN = """
+UPDATE accounts_recipient
+SET cooldown_until = NULL, not_interested_at = NULL, attempts = 0, attempts_reset_at = %(now)s
+WHERE id IN (
+    SELECT id FROM accounts_recipient WHERE cooldown_until <= %(now)s
+    ORDER BY cooldown_until LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+)
+"""
+
+# Who is at the maximum without a cooldown, as after an import, would never be asked again.
+COOL_DOWN = """
+UPDATE accounts_recipient p SET cooldown_until = %(until)s, not_interested_at = COALESCE(not_interested_at, %(now)s)
+WHERE p.attempts >= %(most)s AND p.cooldown_until IS NULL AND p.id IN (
+    SELECT f.recipient_id FROM reminders_followup f
+    WHERE f.status = 'removed' AND f.ended_at = %(now)s AND f.removed_reason = 'at the maximum'
+)
+"""
+
+MANY = 50_000
+
+
+@transaction.atomic
+def clean(*, now: datetime | None = None) -> Mapping[str, int]:
+    """Remove all that must not be sent; how many, by reason."""
+    now = now or timezone.now()
+    most, cooldown = settings.FOLLOW_UP_MAX_ATTEMPTS, timedelta(hours=settings.FOLLOW_UP_COOLDOWN_HOURS)
+    queue.lock()
+    with connection.cursor() as cursor:
+        cursor.execute(CLEAN, {"now": now, "most": most})
+        removed: dict[str, int] = dict(cursor.fetchall())
+        if removed.get(Reason.AT_MAXIMUM):
+            cursor.execute(COOL_DOWN, {"now": now, "most": most, "until": now + cooldown})
+    queue.tell_removed(removed, by="hygiene")
+    return removed
+
+
+def end_cooldowns(*, now: datetime | None = None) -> int:
+    """An expired cooldown clears by itself, with the attempts and the mark that it came from; how many did."""
+    with connection.cursor() as cursor:
+        cursor.execute(COOLED_DOWN, {"now": now or timezone.now(), "most": MANY})
+        ended = int(cursor.rowcount)
+    if ended:
+        queue.log.info("cooldowns", reason="expired", number=ended)
+        counters.count("cooldowns", ended, reason="expired")
+    return ended

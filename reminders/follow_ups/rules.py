@@ -1,0 +1,110 @@
+"""Who may be asked again, when, and how often. Pure: `now` and `rng` are arguments.
+
+`hygiene.py` says the same in SQL, for a whole queue at once; a test holds the two against each other.
+"""
+
+import random
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a follow-up left the queue without being sent."""
+
+    REPLIED = "replied"
+    OPTED_OUT = "opted out"
+    BLOCKED = "blocked"
+    UNREACHABLE = "no longer reachable"
+    CONVERTED = "converted"
+    COOLING_DOWN = "cooling down"
+    AT_MAXIMUM = "at the maximum"
+    NOT_INTERESTED = "not interested"
+    SWITCHED_OFF = "reminder switched off"
+    STEP_REMOVED = "step removed"
+    ACCOUNT_GONE = "account archived"
+    NOT_DELIVERED = "not delivered"
+
+
+class Refusal(StrEnum):
+    """Why a follow-up did not enter the queue."""
+
+    FULL = "queue full"
+    BACKPRESSURE = "backpressure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contact:
+    """What is known of a recipient. `attempts` counts follow-ups since the last reply."""
+
+    attempts: int = 0
+    cooldown_until: datetime | None = None
+    not_interested: bool = False
+    converted: bool = False
+    opted_out: bool = False
+    blocked: bool = False
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often somebody is asked, and how long they are left alone then."""
+
+    most: int
+    cooldown: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """How many the queue takes, above how many it presses back, and by how much delays grow then."""
+
+    most: int
+    threshold: int
+    growth: tuple[float, float]
+
+
+def refreshed(contact: Contact, now: datetime) -> Contact:
+    """An expired cooldown clears by itself, and with it all that it came from."""
+    if contact.cooldown_until is None or contact.cooldown_until > now:
+        return contact
+    return replace(contact, attempts=0, cooldown_until=None, not_interested=False)
+
+
+def why_not(contact: Contact, *, now: datetime, most: int) -> Reason | None:
+    """Why this contact must not get a follow-up now, the strongest reason first."""
+    contact = refreshed(contact, now)
+    reasons = (
+        (contact.opted_out, Reason.OPTED_OUT),
+        (contact.blocked, Reason.BLOCKED),
+        (contact.archived, Reason.UNREACHABLE),
+        (contact.converted, Reason.CONVERTED),
+        (contact.cooldown_until is not None, Reason.COOLING_DOWN),
+        (contact.attempts >= most, Reason.AT_MAXIMUM),
+        (contact.not_interested, Reason.NOT_INTERESTED),
+    )
+    return next((reason for holds, reason in reasons if holds), None)
+
+
+def after_attempt(contact: Contact, *, now: datetime, patience: Patience) -> Contact:
+    """One more without a reply; the last one brings the cooldown and "not interested"."""
+    contact = refreshed(contact, now)
+    attempts = min(contact.attempts + 1, max(patience.most, contact.attempts))
+    if attempts < patience.most:
+        return replace(contact, attempts=attempts)
+    return replace(contact, attempts=attempts, cooldown_until=now + patience.cooldown, not_interested=True)
+
+
+def after_reply(contact: Contact) -> Contact:
+    return replace(contact, attempts=0, cooldown_until=None, not_interested=False)
+
+
+def refused(*, size: int, high: bool, limits: QueueLimits) -> Refusal | None:
+    """Why a follow-up may not enter a queue that holds `size`."""
+    if size >= limits.most:
+        return Refusal.FULL
+    return Refusal.BACKPRESSURE if size > limits.threshold and not high else None
+
+
+def delay(base: timedelta, *, size: int, limits: QueueLimits, rng: random.Random) -> timedelta:
+    """The wait without a reply; above the threshold longer by a random share."""
+    return base * (1 + rng.uniform(*limits.growth)) if size > limits.threshold else base

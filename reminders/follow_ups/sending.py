@@ -1,0 +1,159 @@
+"""Sends follow-ups that are due as runs of their own, and counts them once they have landed (SPEC C4).
+
+A recipient has one on its way at most, so nobody gets a fourth while the third has not been counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from delivery.fanout import Firing, make_runs
+from delivery.models import Run, RunTarget
+from delivery.parts import FrozenPart
+from delivery.states import SETTLED_TARGET, TargetStatus
+from reminders.follow_ups import queue, rules
+from reminders.follow_ups.rules import Reason
+from reminders.models import FollowUp, FollowUpStep, Reminder
+from reminders.second_message import talking
+
+BATCH = 500
+Status = FollowUp.Status
+
+
+@transaction.atomic
+def send_due(*, now: datetime | None = None) -> int:
+    """Hand over what is due, one run per step; how many. What must not be sent after all is removed."""
+    now = now or timezone.now()
+    queue.lock()
+    going: dict[int, list[FollowUp]] = {}
+    removed, busy = Counter[str](), set[int]()
+    for follow_up in _due(now):
+        if follow_up.recipient_id in busy:
+            continue  # one at a time: its turn comes when the other has landed
+        if reason := _why_not(follow_up, now):
+            _end(follow_up, Status.REMOVED, now, reason)
+            removed[reason] += 1
+        elif follow_up.step_id is not None:
+            busy.add(follow_up.recipient_id)
+            going.setdefault(follow_up.step_id, []).append(follow_up)
+    _hand_over(list(going.values()))
+    queue.tell_removed(removed, by="sending")
+    return len(busy)
+
+
+@transaction.atomic
+def settle() -> int:
+    """Count what has landed: an attempt each, and after the last one a cooldown; how many."""
+    queue.lock()
+    landed = _locked(FollowUp.objects.filter(status=Status.SENDING, sent_as__status__in=SETTLED_TARGET))
+    happened, removed = Counter[tuple[str, str]](), Counter[str]()
+    for follow_up in landed:
+        target = follow_up.sent_as
+        if target is None:
+            continue
+        at = target.settled_at or timezone.now()
+        if target.status != TargetStatus.SKIPPED and _count(follow_up, at):
+            happened["cooldowns", "started"] += 1
+        if target.status in {TargetStatus.SENT, TargetStatus.UNCONFIRMED}:
+            _end(follow_up, Status.SENT, at)
+            happened["follow_ups_sent", follow_up.urgency] += 1
+        else:
+            reason = _why_not(follow_up, at) if target.status == TargetStatus.SKIPPED else None
+            _end(follow_up, Status.REMOVED, at, reason or Reason.NOT_DELIVERED)
+            removed[reason or Reason.NOT_DELIVERED] += 1
+    queue.tell_removed(removed, by="landing")
+    queue.tell_events(happened)
+    return len(landed)
+
+
+def _due(now: datetime) -> list[FollowUp]:
+    on_its_way = FollowUp.objects.filter(recipient=OuterRef("recipient"), status=Status.SENDING)
+    due = FollowUp.objects.filter(~Exists(on_its_way), status=Status.QUEUED, due_at__lte=now)
+    return _locked(due)
+
+
+def _locked(rows: QuerySet[FollowUp]) -> list[FollowUp]:
+    """The oldest, with their recipients, as they are now; what a reply holds at this moment is left to it."""
+    found = rows.select_related("recipient", "step", "target__account", "target__run__reminder", "sent_as")
+    found = found.defer("target__account__credentials", "target__run__parts").order_by("due_at", "id")
+    return list(found.select_for_update(skip_locked=True, no_key=True, of=("self", "recipient"))[:BATCH])
+
+
+def _why_not(follow_up: FollowUp, now: datetime) -> Reason | None:
+    reminder = follow_up.target.run.reminder
+    if follow_up.step is None:
+        return Reason.STEP_REMOVED
+    if queue.silenced(reminder):
+        return Reason.SWITCHED_OFF
+    if follow_up.target.account.archived_at is not None:
+        return Reason.ACCOUNT_GONE
+    contact = queue.contact_of(follow_up.recipient)
+    return rules.why_not(contact, now=now, most=queue.patience(reminder).most)
+
+
+def _hand_over(groups: list[list[FollowUp]]) -> None:
+    runs = make_runs([_firing(group) for group in groups])
+    for run, group in zip(runs, groups, strict=True):
+        made = dict(RunTarget.objects.filter(run=run).values_list("recipient_id", "pk"))
+        for follow_up in group:
+            follow_up.status, follow_up.sent_as_id = Status.SENDING, made[follow_up.recipient_id]
+        FollowUp.objects.bulk_update(group, ["status", "sent_as"])
+
+
+def _firing(group: list[FollowUp]) -> Firing:
+    """One run for all that say the same, each from the account that wrote before."""
+    first = group[0]
+    step, reminder = first.step, first.target.run.reminder
+    given = [(follow_up.recipient_id, follow_up.target.account_id) for follow_up in group]
+    return Firing(
+        reminder_id=reminder.pk,
+        owner_id=reminder.owner_id,
+        name=str(reminder),
+        action=talking(reminder.action),
+        subject=reminder.subject,
+        parts=_parts(step),
+        zone=reminder.zone,
+        window_start_hour=reminder.window_start_hour,
+        window_end_hour=reminder.window_end_hour,
+        send_days=reminder.send_days,
+        resumes_by_itself=True,
+        priority=reminder.priority,
+        account_ids=_once(account_id for _, account_id in given),
+        kind=Run.Kind.FOLLOW_UP,
+        given=given,
+    )
+
+
+def _parts(step: FollowUpStep | None) -> list[FrozenPart]:
+    return [FrozenPart(kind="text", text=step.text)] if step else []
+
+
+def _once(ids: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(ids))
+
+
+def _count(follow_up: FollowUp, at: datetime) -> bool:
+    """One more attempt, unless they have spoken since; whether it brought a cooldown.
+
+    One that failed counts too: a person may send it again by hand.
+    """
+    recipient = follow_up.recipient
+    said_at = recipient.last_inbound_at
+    if said_at is not None and said_at >= at.replace(microsecond=0):
+        return False
+    reminder: Reminder = follow_up.target.run.reminder
+    contact = rules.after_attempt(queue.contact_of(recipient), now=at, patience=queue.patience(reminder))
+    cools_down = contact.cooldown_until is not None
+    recipient.attempts, recipient.cooldown_until = contact.attempts, contact.cooldown_until
+    recipient.not_interested_at = (recipient.not_interested_at or at) if contact.not_interested else None
+    recipient.save(update_fields=["attempts", "cooldown_until", "not_interested_at"])
+    return cools_down
+
+
+def _end(follow_up: FollowUp, status: Status, at: datetime, reason: str = "") -> None:
+    follow_up.status, follow_up.ended_at, follow_up.removed_reason = status, at, reason
+    follow_up.save(update_fields=["status", "ended_at", "removed_reason"])

@@ -1,0 +1,156 @@
+"""The steps of a reminder: after how long without a reply it says what. Edited on a page of their own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from accounts.admin_generics import ModelForm
+from accounts.models import User
+from accounts.roles import require_touch
+from reminders.access import touched_reminder, user_of
+from reminders.models import FollowUpStep, Reminder
+from reminders.models.followup import Urgency
+
+MOST_STEPS = 3
+LONGEST_TEXT = 4096
+MONTH_HOURS = 720
+NAMES = ("First follow-up", "Second follow-up", "Third follow-up")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedStep:
+    """A step as somebody wrote it."""
+
+    position: int
+    after_hours: float
+    text: str
+    urgency: str
+
+
+class StepForm(forms.Form):
+    """One step. Without a text there is none."""
+
+    text = forms.CharField(
+        label="What to say",
+        required=False,
+        max_length=LONGEST_TEXT,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Variables work as in the message. Leave it empty for no follow-up.",
+    )
+    after_hours = forms.FloatField(
+        label="After how many hours without a reply",
+        required=False,
+        min_value=0.1,
+        max_value=MONTH_HOURS,
+        initial=24,
+    )
+    urgency = forms.ChoiceField(
+        label="Urgency",
+        choices=Urgency.choices,
+        initial=Urgency.MEDIUM,
+        help_text="When many wait, only high urgency is taken.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if given.get("text") and not given.get("after_hours") and "after_hours" not in self.errors:
+            self.add_error("after_hours", "Say after how many hours.")
+        return given
+
+
+class NumbersForm(ModelForm[Reminder]):
+    """The reminder's own numbers; where they are empty, the settings hold."""
+
+    follow_up_max_attempts = forms.IntegerField(
+        label="Follow-ups without a reply, at most", required=False, min_value=1, max_value=MOST_STEPS
+    )
+    follow_up_cooldown_hours = forms.FloatField(
+        label="Hours of peace after them", required=False, min_value=0.1, max_value=8760
+    )
+    second_message_hours = forms.FloatField(
+        label="Hours in which a reply brings the second message",
+        required=False,
+        min_value=0.1,
+        max_value=MONTH_HOURS,
+    )
+
+    class Meta:
+        model = Reminder
+        fields = ("follow_up_max_attempts", "follow_up_cooldown_hours", "second_message_hours")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in self.fields:
+            self.fields[name].widget.attrs["placeholder"] = f"{getattr(settings, name.upper()):g}"
+
+
+@transaction.atomic
+def save(reminder: Reminder, steps: Sequence[TypedStep], *, by: User) -> None:
+    """Keep these steps and no others. One that stays is changed in place: who got it does not get it again."""
+    require_touch(reminder, by)
+    Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
+    FollowUpStep.objects.filter(reminder=reminder).exclude(
+        position__in=[step.position for step in steps]
+    ).delete()
+    for step in steps:
+        FollowUpStep.objects.update_or_create(
+            reminder=reminder,
+            position=step.position,
+            defaults={"after_hours": step.after_hours, "text": step.text, "urgency": step.urgency},
+        )
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def steps(request: HttpRequest, pk: int) -> HttpResponse:
+    reminder = touched_reminder(request, pk)
+    typed = request.POST if request.method == "POST" else None
+    known = {step.position: step for step in reminder.follow_up_steps.all()}
+    forms_ = [
+        StepForm(typed, prefix=f"step-{place}", initial=_initial(known.get(place)))
+        for place in range(MOST_STEPS)
+    ]
+    numbers = NumbersForm(typed, instance=reminder)
+    # Every form is asked, so that all that is wrong is told at once.
+    valid = [form.is_valid() for form in (*forms_, numbers)]
+    if typed is not None and all(valid):
+        with transaction.atomic():
+            save(reminder, _typed(forms_), by=user_of(request))
+            numbers.save()
+        messages.success(request, "The follow-ups are saved.")
+        return redirect("reminders:page", reminder.pk)
+    context = {
+        "reminder": reminder,
+        "steps": list(zip(NAMES, forms_, strict=True)),
+        "numbers": numbers,
+    }
+    return render(request, "reminders/follow_up_steps.html", context)
+
+
+def _initial(step: FollowUpStep | None) -> dict[str, object]:
+    if step is None:
+        return {}
+    return {"text": step.text, "after_hours": f"{step.after_hours:g}", "urgency": step.urgency}
+
+
+def _typed(forms_: Sequence[StepForm]) -> list[TypedStep]:
+    given = [(place, form.cleaned_data) for place, form in enumerate(forms_)]
+    return [
+        TypedStep(
+            position=place,
+            after_hours=data["after_hours"],
+            text=data["text"].replace("\0", ""),
+            urgency=data["urgency"],
+        )
+        for place, data in given
+        if data["text"]
+    ]

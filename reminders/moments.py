@@ -1,0 +1,172 @@
+"""When a reminder is due: once, or by a cron expression on the wall clock of its own zone (SPEC S1). Pure.
+
+A cron expression names readings of the wall clock, and each reading is one due moment whatever the clock does:
+
+- A reading that a clock change jumps over is due at the first instant after the jump. Where several fall into
+  the same jump, they are one moment.
+- A reading that comes twice is due the first time, and only then: "every ten minutes" rests for the hour that
+  is repeated, as the people who read the clock would otherwise get 2:10 twice.
+
+Every function takes aware datetimes and returns aware UTC.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+
+from cronsim import CronSim, CronSimError
+
+from delivery.window import first_instant, zone_of
+
+FIELDS = ("minute", "hour", "day of the month", "month", "day of the week")
+RANGES = ("0 to 59", "0 to 23", "1 to 31, L or LW", "1 to 12 or JAN to DEC", "0 to 7 or SUN to SAT")
+EXAMPLE = "“0 9 * * 1-5” is 9:00 from Monday to Friday"
+MOST_COUNTED = 1000
+
+
+class BadCronError(ValueError):
+    """A cron expression that means nothing; its text is for the operator who wrote it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """Due at one moment."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeating:
+    """Due whenever the wall clock of `zone` reads what `cron` says."""
+
+    cron: str
+    zone: str
+
+
+Timetable = Once | Repeating
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What has come due by now: the moment that fires, unless it is too late for all, and those that were missed.
+
+    Above MOST_COUNTED the missed ones are not counted on: `missed` says one more, and `last_missed` is its moment.
+    """
+
+    fires: datetime | None
+    missed: int = 0
+    first_missed: datetime | None = None
+    last_missed: datetime | None = None
+
+
+def next_moment(timetable: Timetable, *, after: datetime) -> datetime | None:
+    """The first due moment after `after`; None when there is none left."""
+    return next(_moments(timetable, after), None)
+
+
+def upcoming(timetable: Timetable, *, after: datetime, count: int = 5) -> list[datetime]:
+    """The next due moments, for pages."""
+    return list(islice(_moments(timetable, after), count))
+
+
+def has_moment(timetable: Timetable, moment: datetime) -> bool:
+    """Whether `moment` is one of its due moments."""
+    return next_moment(timetable, after=moment - timedelta(microseconds=1)) == moment
+
+
+def backlog(timetable: Timetable, *, due_at: datetime, now: datetime, lateness: timedelta) -> Backlog:
+    """What to do about `due_at`, which has come, and all that came due since.
+
+    The newest moment fires unless it is more than `lateness` late. Whatever came before it is missed: firing
+    all of them now would send the same message several times over.
+    """
+    past = _between(timetable, due_at, now, most=MOST_COUNTED + 1)
+    fresh = _between(timetable, max(due_at, now - lateness), now)
+    fires = fresh[-1] if fresh else None
+    missed = [moment for moment in past if moment != fires]
+    if not missed:
+        return Backlog(fires=fires)
+    return Backlog(fires=fires, missed=len(missed), first_missed=missed[0], last_missed=missed[-1])
+
+
+def instant_of(wall: datetime, zone: str) -> datetime:
+    """The moment at which a clock in `zone` reads `wall` for the first time, or jumps over it."""
+    return first_instant(zone_of(zone), wall.replace(tzinfo=None))
+
+
+def check_cron(cron: str) -> None:
+    """Refuse an expression that means nothing or never comes, and say what to write instead."""
+    if next(_readings(cron, datetime(2026, 1, 1)), None) is None:  # noqa: DTZ001 - a reading of a wall clock
+        raise BadCronError(f"“{cron}” never comes: there is no such day. Choose another day or month.")
+
+
+def in_words(cron: str) -> str:
+    """What an expression means: “At 09:00 on Monday through Friday”."""
+    check_cron(cron)
+    return str(_parsed(cron, datetime(2026, 1, 1)).explain())  # noqa: DTZ001 - as above
+
+
+def _between(
+    timetable: Timetable, first: datetime, last: datetime, *, most: int | None = None
+) -> list[datetime]:
+    """The moments from `first` to `last`, or the first `most` of them."""
+    moments = _moments(timetable, first - timedelta(microseconds=1))
+    return list(islice(takewhile(lambda moment: moment <= last, moments), most))
+
+
+def _moments(timetable: Timetable, after: datetime) -> Iterator[datetime]:
+    if isinstance(timetable, Once):
+        return iter([timetable.at.astimezone(UTC)] if timetable.at > after else [])
+    return _repeating(timetable, after)
+
+
+def _repeating(timetable: Repeating, after: datetime) -> Iterator[datetime]:
+    """Reading by reading from where the clock stood at `after`; readings in their order give instants in theirs.
+
+    Only while an hour is repeated do the next readings lie in the past: their first time is over.
+    """
+    zone = zone_of(timetable.zone)
+    latest = after
+    for reading in _readings(timetable.cron, after.astimezone(zone).replace(tzinfo=None)):
+        instant = first_instant(zone, reading)
+        if instant > latest:
+            latest = instant
+            yield instant
+
+
+def _readings(cron: str, after: datetime) -> Iterator[datetime]:
+    """What the clock reads, without a zone; ends where an expression finds no day in fifty years."""
+    return iter(_parsed(cron, after))
+
+
+def _parsed(cron: str, after: datetime) -> CronSim:
+    fields = cron.split()
+    if len(fields) != len(FIELDS):
+        raise BadCronError(
+            f"“{cron}” has {len(fields)} of the five fields: {', '.join(FIELDS)}. For example, {EXAMPLE}."
+        )
+    try:
+        return CronSim(cron, after)
+    except CronSimError as error:
+        raise BadCronError(_what_is_wrong(fields, error)) from error
+
+
+def _what_is_wrong(fields: list[str], error: CronSimError) -> str:
+    if "day-of-month" in str(error) and _is_cron([*fields[:3], "*", fields[4]]):
+        return f"No month of “{fields[3]}” has a day “{fields[2]}”, so it never fires. Choose another day or month."
+    for number, name in enumerate(("minute", "hour", "day-of-month", "month", "day-of-week")):
+        if name in str(error):
+            return (
+                f"“{fields[number]}” is not possible as the {FIELDS[number]}. Write {RANGES[number]}, "
+                f"* for every one, 1-5 for a range, 1,15 for several or */10 for every tenth; {EXAMPLE}."
+            )
+    return f"“{' '.join(fields)}” is not a cron expression: {error}. For example, {EXAMPLE}."
+
+
+def _is_cron(fields: list[str]) -> bool:
+    try:
+        CronSim(" ".join(fields), datetime(2000, 1, 1))  # noqa: DTZ001 - what a clock reads has no zone
+    except CronSimError:
+        return False
+    return True

@@ -1,0 +1,28 @@
+"""What beat does for reminders, as rows of django-celery-beat."""
+
+from django.conf import settings
+
+from delivery.periodic import plan
+
+
+def plan_firing() -> None:
+    plan(
+        "Paceline's reminders",
+        task="reminders.fire_due",
+        description="Fires what is due. Nothing goes out by itself without it.",
+    )
+
+
+def plan_follow_ups() -> None:
+    plan(
+        "Paceline's follow-ups",
+        task="reminders.follow_up",
+        description="Queues, sends and counts follow-ups.",
+        every=30,
+    )
+    plan(
+        "Paceline's follow-up hygiene",
+        task="reminders.clean_follow_ups",
+        description="Drops follow-ups that must not be sent any more, each with its reason.",
+        every=settings.FOLLOW_UP_HYGIENE_MINUTES * 60,
+    )

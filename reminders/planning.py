@@ -1,0 +1,49 @@
+"""What to expect of a reminder before it is scheduled (SPEC S4, S5)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from accounts.models import Account
+from delivery import audience
+from delivery.planning.foresight import Plan, foresee
+from delivery.planning.outlook import Forecast
+from reminders.models import Part, Reminder
+from reminders.moments import BadCronError, next_moment
+from reminders.readiness import timetable_of, window_of
+
+
+def forecast(reminder: Reminder, *, now: datetime, fires_at: datetime | None = None) -> Forecast:
+    """How the reminder's next run will go if it is fired at `fires_at`, or when it is due. It never blocks."""
+    accounts = _accounts(reminder)
+    plan = Plan(
+        accounts=accounts,
+        targets=audience.shares(reminder.pk, [account.pk for account in accounts]),
+        parts=max(1, _parts(reminder)),
+        action=reminder.action,
+        window=window_of(reminder),
+        fires_at=max(now, fires_at or _next_firing(reminder, now)),
+        priority=reminder.priority,
+        resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
+        drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
+    )
+    return foresee(plan, now=now)
+
+
+def _next_firing(reminder: Reminder, now: datetime) -> datetime:
+    """When it is due; of a draft, when it would be. One whose time nobody can read yet is foreseen from now on."""
+    if reminder.next_fire_at is not None:
+        return reminder.next_fire_at
+    timetable = timetable_of(reminder)
+    try:
+        return (timetable and next_moment(timetable, after=now)) or now
+    except BadCronError:
+        return now
+
+
+def _accounts(reminder: Reminder) -> Sequence[Account]:
+    rows = reminder.reminder_accounts.order_by("position", "id").select_related("account")
+    return [row.account for row in rows.defer("account__credentials")]
+
+
+def _parts(reminder: Reminder) -> int:
+    return reminder.parts.filter(role=Part.Role.FIRST).count()

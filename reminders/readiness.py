@@ -1,0 +1,175 @@
+"""What still keeps a reminder from being scheduled, each with the step of the wizard that mends it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.models import Account, Recipient
+from delivery.limits import why_never_from
+from delivery.send_days import days_of
+from delivery.window import BadWindowError, Missed, Window, on_fire
+from reminders.drafts import WITH_SUBJECT
+from reminders.models import Part, Reminder
+from reminders.moments import BadCronError, Once, Repeating, Timetable, check_cron, upcoming
+from reminders.sentences import moment as moment_in_words
+
+LOOK_AHEAD = 5
+
+
+class Step(StrEnum):
+    """Where something about a reminder is decided."""
+
+    MESSAGE = "message"
+    ACCOUNTS = "accounts"
+    RECIPIENTS = "recipients"
+    WHEN = "when"
+    REVIEW = "review"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong and what to do, for the operator."""
+
+    step: Step
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.step.capitalize()}: {self.sentence}"
+
+
+class NotReadyError(ValueError):
+    """The reminder cannot be scheduled as it is; `problems` has everything that is wrong."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        super().__init__(" ".join(str(problem) for problem in problems))
+
+
+def problems(reminder: Reminder, *, now: datetime | None = None) -> list[Problem]:
+    """All that is wrong with the reminder as it is saved, in the order of the steps; nothing if it is ready."""
+    parts = reminder.parts.filter(role=Part.Role.FIRST).count()
+    accounts = list(Account.objects.filter(reminder_accounts__reminder=reminder).defer("credentials"))
+    return [
+        *_about_message(reminder, parts, accounts),
+        *_about_accounts(reminder, accounts),
+        *_about_recipients(reminder),
+        *_about_time(reminder, now or timezone.now()),
+        *_about_archive(reminder),
+    ]
+
+
+def timetable_of(reminder: Reminder) -> Timetable | None:
+    """When it is due; None for one that is fired by hand, and for a one-off without a time yet."""
+    match reminder.schedule:
+        case Reminder.Schedule.CRON:
+            return Repeating(cron=reminder.cron, zone=reminder.zone)
+        case Reminder.Schedule.ONCE if reminder.fire_at is not None:
+            return Once(at=reminder.fire_at)
+        case _:
+            return None
+
+
+def window_of(reminder: Reminder) -> Window:
+    return Window(
+        start_hour=reminder.window_start_hour,
+        end_hour=reminder.window_end_hour,
+        days=days_of(reminder.send_days),
+        zone=reminder.zone,
+    )
+
+
+def _about_message(reminder: Reminder, parts: int, accounts: Sequence[Account]) -> Iterator[Problem]:
+    if not parts:
+        yield Problem(step=Step.MESSAGE, sentence="There is no message yet. Write one.")
+    elif never := why_never_from(accounts, reminder.action, parts):
+        yield Problem(step=Step.MESSAGE, sentence=never)
+    if reminder.action in WITH_SUBJECT and not reminder.subject.strip():
+        yield Problem(
+            step=Step.MESSAGE, sentence=f"{reminder.get_action_display()} needs a subject. Write one."
+        )
+
+
+def _about_accounts(reminder: Reminder, accounts: Sequence[Account]) -> Iterator[Problem]:
+    if not accounts:
+        yield Problem(step=Step.ACCOUNTS, sentence="There is no account to send from. Choose one.")
+    for account in accounts:
+        if account.archived_at is not None:
+            yield Problem(
+                step=Step.ACCOUNTS, sentence=f"{account} is archived. Choose another, or bring it back."
+            )
+        elif account.channel != reminder.channel:
+            yield Problem(
+                step=Step.ACCOUNTS,
+                sentence=f"{account} sends by {account.get_channel_display()}, and this reminder goes out "
+                f"by {reminder.get_channel_display()}. Choose another account.",
+            )
+
+
+def _audience(reminder: Reminder) -> Q:
+    """Those named and those tagged, as a condition that stops at the first it finds: there may be a million."""
+    named = reminder.recipients.through.objects.filter(reminder=reminder).values("recipient")
+    tags = reminder.tags.through.objects.filter(reminder=reminder).values("tag")
+    tagged = Recipient.tags.through.objects.filter(tag__in=tags).values("recipient")
+    return Q(pk__in=named) | Q(pk__in=tagged)
+
+
+def _about_recipients(reminder: Reminder) -> Iterator[Problem]:
+    audience = Recipient.objects.filter(_audience(reminder))
+    accounts = reminder.reminder_accounts.values("account")
+    within_reach = Q(channel=reminder.channel) & (Q(account=None) | Q(account__in=accounts))
+    if not audience.exists():
+        yield Problem(step=Step.RECIPIENTS, sentence="There are no recipients. Choose some.")
+    elif not audience.reachable().filter(within_reach).exists():
+        yield Problem(
+            step=Step.RECIPIENTS,
+            sentence="None of the recipients can be written to: they opted out, are blocked, archived, on another "
+            "channel, or reached only by another account. Choose others.",
+        )
+
+
+def _about_time(reminder: Reminder, now: datetime) -> Iterator[Problem]:
+    try:
+        window = window_of(reminder)
+        if reminder.schedule == Reminder.Schedule.CRON:
+            check_cron(reminder.cron)
+    except (BadWindowError, BadCronError) as error:
+        yield Problem(step=Step.WHEN, sentence=str(error))
+        return
+    timetable = timetable_of(reminder)
+    if timetable is None:
+        if reminder.schedule == Reminder.Schedule.ONCE:
+            yield Problem(step=Step.WHEN, sentence="There is no time yet. Choose when it is sent.")
+        return
+    yield from _about_moments(reminder, timetable, window, now)
+
+
+def _about_moments(
+    reminder: Reminder, timetable: Timetable, window: Window, now: datetime
+) -> Iterator[Problem]:
+    ahead = upcoming(timetable, after=now, count=LOOK_AHEAD)
+    if not ahead and not _is_due(reminder, timetable):
+        over = (
+            moment_in_words(timetable.at, reminder.zone) if isinstance(timetable, Once) else "Its last time"
+        )
+        yield Problem(step=Step.WHEN, sentence=f"{over} is over. Choose a later time.")
+    elif ahead and all(isinstance(on_fire(window, moment), Missed) for moment in ahead):
+        yield Problem(
+            step=Step.WHEN,
+            sentence=f"{moment_in_words(ahead[0], reminder.zone)} is after its delivery hours "
+            f"({window.start_hour}:00 to {window.end_hour}:00), so nothing would be sent. "
+            "Choose an earlier time, or later hours.",
+        )
+
+
+def _is_due(reminder: Reminder, timetable: Timetable) -> bool:
+    """Whether its moment has come and is about to be fired: then a time in the past is no mistake."""
+    return isinstance(timetable, Once) and reminder.next_fire_at == timetable.at
+
+
+def _about_archive(reminder: Reminder) -> Iterator[Problem]:
+    if reminder.archived_at is not None:
+        yield Problem(step=Step.REVIEW, sentence="It is archived. Bring it back first.")

@@ -1,0 +1,45 @@
+"""Why a due moment was not run, in a sentence for its operator."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from delivery.models import Run
+from delivery.window import zone_of
+from reminders.moments import MOST_COUNTED, Backlog
+
+
+def missed(backlog: Backlog, zone: str, limit: timedelta) -> str:
+    """What was missed while nothing could fire it, and what became of the newest moment."""
+    if backlog.fires is not None:
+        then = f"The newest moment, {moment(backlog.fires, zone)}, was fired late."
+    else:
+        then = f"By now it is more than {_minutes(limit)} late. Fire it by hand if it still matters."
+    return f"Missed {_what(backlog, zone)}: nothing could be fired then. {then}"
+
+
+def overlapped(going: Sequence[Run]) -> str:
+    """Why a moment was skipped: `going` are the open runs of its reminder."""
+    last = going[-1]
+    if len(going) > 1:
+        return f"Skipped: run {last.pk} waits already for run {going[0].pk} to end."
+    remedy = "Resume or cancel that one." if last.status == "paused" else "The next moment comes as planned."
+    return f"Skipped: run {last.pk} of this reminder was still {last.status}. {remedy}"
+
+
+def moment(at: datetime, zone: str) -> str:
+    return f"{at.astimezone(zone_of(zone)):%Y-%m-%d %H:%M} ({zone})"
+
+
+def _what(backlog: Backlog, zone: str) -> str:
+    first, last = backlog.first_missed, backlog.last_missed
+    if first is None or last is None:
+        raise ValueError("Nothing was missed.")
+    if backlog.missed > MOST_COUNTED:
+        return f"more than {MOST_COUNTED:,} moments since {moment(first, zone)}"
+    if backlog.missed > 1:
+        return f"{backlog.missed} moments from {moment(first, zone)} to {moment(last, zone)}"
+    return moment(last, zone)
+
+
+def _minutes(limit: timedelta) -> str:
+    return f"{limit.total_seconds() / 60:g} minutes"

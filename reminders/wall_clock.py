@@ -1,0 +1,24 @@
+"""A time on the clock of a reminder's own zone, as a field of the admin's form."""
+
+from datetime import date, datetime, time
+from typing import Any
+
+from django import forms
+from django.contrib.admin.widgets import AdminSplitDateTime
+
+
+class WallClockField(forms.SplitDateTimeField):
+    """Cleaned to what the clock reads, without a zone: Django would take it for the zone of whoever types it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(widget=AdminSplitDateTime, **kwargs)
+
+    def compress(self, data_list: Any) -> datetime | None:
+        day: date | None
+        clock: time | None
+        day, clock = data_list or (None, None)
+        if not data_list:
+            return None
+        if day is None or clock is None:
+            raise forms.ValidationError("Give both a date and a time.")
+        return datetime.combine(day, clock)

@@ -1,0 +1,154 @@
+"""The message as somebody types it: the whole of it comes with every button, so that nothing typed is lost.
+
+Parts are named by their place (`first-0-text`, `first-1-media_id`, `second-0-text`), and saving writes them as they
+stand. So saving twice is the same as saving once, and moving a part is a change of order before saving.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+from django.http import QueryDict
+
+from accounts.admin_generics import ModelForm
+from reminders import uploads
+from reminders.drafts import WITH_SUBJECT
+from reminders.message import MOST_PARTS, TypedPart
+from reminders.models import Media, Part, Reminder
+
+Role = Part.Role
+MOST_TEXT = 20_000
+
+
+class HeadForm(ModelForm[Reminder]):
+    """The name and, where the channel has one, the subject."""
+
+    class Meta:
+        model = Reminder
+        fields = ("name", "subject")
+        labels = {"name": "Name"}
+        help_texts = {
+            "name": "Only you and your team see it. Without one, the first words of the message are taken.",
+            "subject": "Variables work here too.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.action not in WITH_SUBJECT:
+            del self.fields["subject"]
+
+
+class PartForm(forms.Form):
+    """One text, or one file with its caption."""
+
+    media_id = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    text = forms.CharField(required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea)
+
+    def __init__(self, *args: Any, file: Media | None = None, number: int = 1, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.file = file
+        text = self.fields["text"]
+        text.label = "Caption" if file else f"Text of part {number}"
+        text.widget.attrs |= {"rows": 2 if file else 5}
+
+    @property
+    def typed(self) -> TypedPart:
+        value = self.cleaned_data.get("text", "") if self.is_bound else self.initial.get("text", "")
+        return TypedPart(text=value.replace("\r\n", "\n"), media=self.file)
+
+
+class MessageForm:
+    """The head and the parts of both messages, from what was typed or else from what is saved."""
+
+    def __init__(
+        self,
+        reminder: Reminder,
+        data: QueryDict | None = None,
+        files: Mapping[str, "UploadedFile[Any]"] | None = None,
+        *,
+        blank: str = "",
+    ) -> None:
+        self.reminder = reminder
+        self.files = files or {}
+        self.file_errors: dict[str, str] = {}
+        self.too_large = False
+        self.head = HeadForm(data, instance=reminder)
+        self.parts = self._typed(data) if data is not None else self._saved()
+        for role in Role:
+            if blank == role or (role is Role.FIRST and not self.parts[role]):
+                self.parts[role].append(self._part(role, len(self.parts[role]), {"text": ""}))
+
+    def is_valid(self) -> bool:
+        checked = [self.head.is_valid(), *(part.is_valid() for part in self._all() if part.is_bound)]
+        return all(checked)
+
+    def typed(self, role: str) -> list[TypedPart]:
+        """What stands there, without the texts that were left empty."""
+        typed = [part.typed for part in self.parts[Role(role)]]
+        return [part for part in typed if part.media or part.text.strip()]
+
+    def take_files(self) -> bool:
+        """Store the files that came along, each as a new last part; whether all were taken."""
+        for role in Role:
+            upload = self.files.get(f"{role}-file")
+            if upload is None:
+                continue
+            try:
+                media = uploads.store(upload, owner=self.reminder.owner)
+            except uploads.BadUploadError as error:
+                self.file_errors[role] = " ".join(error.messages)
+                self.too_large = self.too_large or isinstance(error, uploads.TooLargeError)
+            else:
+                self.parts[role].append(self._part(role, len(self.parts[role]), {"text": ""}, media))
+        return not self.file_errors
+
+    def move(self, role: str, index: int, by: int) -> None:
+        parts = self.parts[Role(role)]
+        if 0 <= index < len(parts) and 0 <= index + by < len(parts):
+            parts[index], parts[index + by] = parts[index + by], parts[index]
+
+    def remove(self, role: str, index: int) -> None:
+        if 0 <= index < len(self.parts[Role(role)]):
+            del self.parts[Role(role)][index]
+
+    def _all(self) -> list[PartForm]:
+        return [part for parts in self.parts.values() for part in parts]
+
+    def _saved(self) -> dict[Role, list[PartForm]]:
+        made: dict[Role, list[PartForm]] = {role: [] for role in Role}
+        for part in self.reminder.parts.select_related("media").order_by("role", "position"):
+            role = Role(part.role)
+            made[role].append(self._part(role, len(made[role]), {"text": part.text}, part.media))
+        return made
+
+    def _typed(self, data: QueryDict) -> dict[Role, list[PartForm]]:
+        prefixes = {
+            role: [
+                prefix
+                for prefix in (f"{role}-{index}" for index in range(MOST_PARTS + 1))
+                if f"{prefix}-text" in data
+            ]
+            for role in Role
+        }
+        named = {
+            prefix: _id(data.get(f"{prefix}-media_id", "")) for role in Role for prefix in prefixes[role]
+        }
+        ids = {pk for pk in named.values() if pk}
+        media = Media.objects.filter(owner=self.reminder.owner_id).in_bulk(ids) if ids else {}
+        return {
+            role: [
+                PartForm(data, prefix=prefix, number=number, file=media.get(named[prefix]))
+                for number, prefix in enumerate(prefixes[role], 1)
+            ]
+            for role in Role
+        }
+
+    def _part(self, role: Role, index: int, initial: dict[str, str], media: Media | None = None) -> PartForm:
+        values = {**initial, "media_id": media.pk if media else None}
+        return PartForm(prefix=f"{role}-{index}", number=index + 1, initial=values, file=media)
+
+
+def _id(text: str) -> int:
+    """A number that can be a key; 0 for whatever else somebody may have sent."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,0 +1,188 @@
+"""The last step: what will happen, what is wrong and where to mend it, and the button that says what it does."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import time_machine
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+from redis import Redis
+
+from accounts.models import User
+from accounts.models.account import Channel
+from delivery.audience import Audience
+from delivery.models import Run
+from reminders.checklist import button, day_and_hour
+from reminders.course_drawing import draw
+from reminders.models import Reminder
+from reminders.planning import forecast
+from tests.factories import AccountFactory, LimitFactory, PartFactory, RecipientFactory, ReminderFactory
+
+NOON = datetime(2026, 3, 11, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def at_noon() -> Any:
+    with time_machine.travel(NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def logged_in(client: Client, owner: User) -> Client:
+    client.force_login(owner)
+    return client
+
+
+def url(reminder: Reminder, name: str = "review") -> str:
+    return reverse(f"reminders:{name}", args=[reminder.pk])
+
+
+def ready(owner: User, **values: Any) -> Reminder:
+    account = AccountFactory.create(owner=owner, name="Office")
+    people = RecipientFactory.create_batch(3, owner=owner, group=True)
+    defaults = {"fire_at": NOON + timedelta(days=1), "accounts": [account], "recipients": people}
+    return ReminderFactory.create(owner=owner, **defaults | values)
+
+
+def test_the_button_says_what_it_will_do_and_does_it(logged_in: Client, owner: User) -> None:
+    reminder = ready(owner)
+    page = logged_in.get(url(reminder)).content.decode()
+    assert "Schedule for 3 groups, tomorrow 12:00 UTC" in page
+    assert "Fits in window" in page
+    assert "<polyline" in page
+    for _ in range(2):
+        response = logged_in.post(url(reminder), {"do": "schedule"})
+        assert response["Location"] == url(reminder, "page")
+    reminder.refresh_from_db()
+    assert (reminder.status, reminder.next_fire_at) == ("scheduled", reminder.fire_at)
+
+
+def test_one_that_is_fired_by_hand_is_sent_once_however_often_the_button_is_pressed(
+    logged_in: Client, owner: User, redis: Redis
+) -> None:
+    reminder = ready(owner, by_hand=True, fire_at=None)
+    page = logged_in.get(url(reminder))
+    assert "Send now to 3 groups" in page.content.decode()
+    data = {"do": "send", "key": str(page.context["key"])}
+    first, second = (logged_in.post(url(reminder), data) for _ in range(2))
+    run = Run.objects.get()
+    assert first["Location"] == second["Location"] == reverse("runs:page", args=[run.pk])
+    assert run.total == 3
+
+
+def test_a_second_button_while_a_run_is_going_sends_nothing(
+    logged_in: Client, owner: User, redis: Redis
+) -> None:
+    reminder = ready(owner, by_hand=True, fire_at=None)
+    for _ in range(2):
+        response = logged_in.post(url(reminder), {"do": "send", "key": str(uuid4())}, follow=True)
+    assert Run.objects.count() == 1
+    assert "still running" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "step", "why"),
+    [
+        ({"parts": 0}, "message", "There is no message yet"),
+        ({"accounts": 0}, "recipients", "There is no account to send from"),
+        ({"recipients": 0}, "recipients", "There are no recipients"),
+        ({"fire_at": None}, "when", "There is no time yet"),
+        ({"fire_at": NOON - timedelta(hours=1)}, "when", "is over"),
+        ({"fire_at": NOON + timedelta(hours=9)}, "when", "after its delivery hours"),
+        ({"channel": Channel.EMAIL, "action": "email"}, "message", "needs a subject"),
+    ],
+)
+def test_a_problem_leads_to_the_step_that_mends_it_and_nothing_can_be_scheduled(
+    logged_in: Client, owner: User, values: dict[str, Any], step: str, why: str
+) -> None:
+    reminder = ready(owner, **values)
+    response = logged_in.get(url(reminder))
+    points = [point for point in response.context["checklist"].points if why in " ".join(point.problems)]
+    assert [point.url for point in points] == [url(reminder, step)]
+    assert "Mend what is marked above" in response.content.decode()
+    assert why in logged_in.post(url(reminder), {"do": "schedule"}, follow=True).content.decode()
+    reminder.refresh_from_db()
+    assert reminder.status == "draft"
+
+
+def test_what_is_to_be_weighed_does_not_block(logged_in: Client, owner: User) -> None:
+    account = AccountFactory.create(owner=owner, name="Old phone", flagged=True)
+    reminder = ready(owner, accounts=[account], parts=0)
+    PartFactory.create(reminder=reminder, text="{{ city }}")
+    page = logged_in.get(url(reminder)).content.decode()
+    assert "{{ city }} is missing for 3 recipients" in page
+    assert "Old phone is flagged" in page
+    assert "Schedule for 3 groups" in page
+
+
+def test_a_forecast_that_does_not_fit_says_what_helps(logged_in: Client, owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    LimitFactory.create(account=account, per_minute=1, per_hour=1)
+    reminder = ready(owner, accounts=[account], fire_at=NOON + timedelta(hours=5))
+    page = logged_in.get(url(reminder)).content.decode()
+    assert "Likely to pause" in page
+    assert 'class="note"' in page
+    assert "Schedule for 3 groups, today 17:00 UTC" in page
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        (NOON + timedelta(hours=1), "today 13:00"),
+        (NOON + timedelta(days=1), "tomorrow 12:00"),
+        (NOON + timedelta(days=9), "Friday 20 March 12:00"),
+        (NOON + timedelta(days=365), "Thursday 11 March 2027 12:00"),
+    ],
+)
+def test_a_day_is_said_as_people_say_it(moment: datetime, words: str) -> None:
+    assert day_and_hour(moment, "UTC", NOON) == words
+
+
+def test_what_repeats_says_when_it_is_first() -> None:
+    reminder = Reminder(schedule="cron", zone="Asia/Kuala_Lumpur")
+    reached = Audience(kinds={"group": 1000}, refused={})
+    label = button(reminder, reached, datetime(2026, 3, 12, 1, tzinfo=UTC), now=NOON)
+    assert label == "Schedule for 1,000 groups, first tomorrow 09:00 Asia/Kuala_Lumpur"
+    assert button(Reminder(schedule="by_hand"), reached, None, now=NOON) == "Keep ready for 1,000 groups"
+
+
+def test_the_drawing_spans_the_window_and_climbs_to_the_top(owner: User) -> None:
+    reminder = ready(owner)
+    drawn = draw(forecast(reminder, now=NOON, fires_at=reminder.fire_at))
+    assert drawn is not None
+    assert (drawn.starts, drawn.middle, drawn.ends, drawn.most) == ("06:00", "12:00", "18:00", 3)
+    assert [(band.x, band.width) for band in drawn.climb.bands] == [(0.0, 720.0)]
+    assert drawn.climb.line.endswith("720.0,0.0")
+    reminder.recipients.clear()
+    assert draw(forecast(reminder, now=NOON, fires_at=reminder.fire_at)) is None
+
+
+def test_hours_around_the_clock_are_drawn_to_the_end_of_the_day(owner: User) -> None:
+    reminder = ready(owner)
+    Reminder.objects.filter(pk=reminder.pk).update(window_start_hour=0, window_end_hour=24)
+    reminder.refresh_from_db()
+    drawn = draw(forecast(reminder, now=NOON, fires_at=reminder.fire_at))
+    assert drawn is not None
+    assert (drawn.starts, drawn.middle, drawn.ends) == ("00:00", "12:00", "00:00")
+
+
+def test_a_run_over_days_has_a_band_for_each(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    LimitFactory.create(account=account, per_day=1)
+    drawn = draw(forecast(ready(owner, accounts=[account]), now=NOON, fires_at=NOON))
+    assert drawn is not None
+    assert len(drawn.climb.bands) == 3
+    assert drawn.starts == "Wed 11 Mar, 06:00"
+
+
+def test_the_page_takes_as_many_queries_for_many_recipients(
+    logged_in: Client, owner: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    accounts = AccountFactory.create_batch(4, owner=owner)
+    people = RecipientFactory.create_batch(40, owner=owner)
+    reminder = ready(owner, accounts=accounts, recipients=people, parts=3)
+    with django_assert_max_num_queries(25):
+        logged_in.get(url(reminder))
