@@ -51,7 +51,13 @@ class InboundAdmin(ViewAdmin[Inbound]):
     unread = ("account__credentials", "target__run__parts")
     ordering = ("-id",)
     sortable_by = ()
-    fields = ("account", "event_id", "kind", "recipient", "target", "text", "at", "handled_at")
+    fields = (
+        ("account", "event_id", "kind"),
+        ("sender", "chat", "recipient"),
+        ("provider_id", "target", "state"),
+        "text",
+        ("at", "until", "created_at", "handled_at"),
+    )
 
     arrived = moment_column("at", "Arrived")
     handled = moment_column("handled_at", "Handled")
@@ -65,11 +71,12 @@ class InboundAdmin(ViewAdmin[Inbound]):
 class NotificationAdmin(ViewAdmin[Notification]):
     list_display = ("title", "owner", "kind", "body", "made", "read")
     list_filter = ("kind",)
-    list_select_related = ("owner",)
+    list_select_related = ("owner", "run")
+    unread = ("run__parts",)
     search_fields = ("^owner__username",)
     search_help_text = "The owner's name."
     ordering = ("-id",)
-    fields = ("owner", "kind", "title", "body", "url", "key", "created_at", "read_at")
+    fields = ("owner", "kind", "title", "body", "url", "run", "key", "created_at", "read_at")
 
     made = moment_column("created_at", "Made")
     read = moment_column("read_at", "Read")

@@ -22,6 +22,12 @@ def latest_times(account_id: int, action: str, *, most: int) -> list[datetime]:
     return list(rows.values_list("at", flat=True)[:most])[::-1]
 
 
+def last_send(account_id: int, action: str) -> tuple[datetime, int] | None:
+    """When the last message began, and the number of its attempt."""
+    rows = Attempt.objects.filter(account_id=account_id, action=action).order_by("-at")
+    return rows.values_list("at", "id").first()
+
+
 def count_since(account_id: int, action: str, *, since: datetime) -> int:
     """Messages of a day that began at `since`. One that was still under way then may have arrived in it."""
     rows = Attempt.objects.filter(account_id=account_id, action=action)

@@ -71,7 +71,10 @@ RECIPIENT_LOOKS: Mapping[str, Look] = {
     "blocked": Look("canceled", "Blocked", Tone.BAD),
     "cooling_down": Look("cooldown", "Cooling down", Tone.WARN),
     "not_interested": Look("skipped", "Not interested", Tone.CALM),
+    "converted": Look("check-circle", "Converted", Tone.GOOD),
 }
+
+FOLLOW_UP_LOOKS: Mapping[str, Look] = {"removed": Look("skipped", "Removed", Tone.CALM)}
 
 OUTCOME_LOOKS: Mapping[str, Look] = {
     "sent": TARGET_LOOKS["sent"],
@@ -81,6 +84,15 @@ OUTCOME_LOOKS: Mapping[str, Look] = {
     "rejected": Look("failed", "Rejected", Tone.BAD),
     "account_blocked": Look("flagged", "Account blocked", Tone.BAD),
     "unknown": Look("unconfirmed", "Unknown", Tone.DOUBT),
+}
+
+NOTIFICATION_LOOKS: Mapping[str, Look] = {
+    "paused": RUN_LOOKS["paused"],
+    "partial": RUN_LOOKS["partial"],
+    "success": RUN_LOOKS["success"],
+    "failed": RUN_LOOKS["failed"],
+    "missed": Look("clock", "Missed", Tone.WARN),
+    "account": Look("alert", "Account", Tone.BAD),
 }
 
 MESSAGE_LOOKS: Mapping[str, Look] = {
@@ -106,7 +118,9 @@ WAIT_WORDS: Mapping[str, str] = {
 }
 
 _PILLS: Mapping[str, Look] = (
-    dict(OUTCOME_LOOKS)
+    dict(NOTIFICATION_LOOKS)
+    | dict(OUTCOME_LOOKS)
+    | dict(FOLLOW_UP_LOOKS)
     | dict(RECIPIENT_LOOKS)
     | dict(REMINDER_LOOKS)
     | dict(ACCOUNT_LOOKS)

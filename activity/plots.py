@@ -17,13 +17,12 @@ class Segment:
 
 
 def segments(counts: Mapping[str, int], total: int) -> list[Segment]:
-    """The counts side by side, in their order; empty ones take no place."""
+    """The counts side by side, in their order; an empty one is there, and takes no place."""
     drawn = []
     x = 0.0
     for name, count in counts.items():
         width = BAR_WIDTH * count / total if total else 0.0
-        if width:
-            drawn.append(Segment(name=name, count=count, x=round(x, 2), width=round(width, 2)))
+        drawn.append(Segment(name=name, count=count, x=round(x, 2), width=round(width, 2)))
         x += width
     return drawn
 
@@ -88,3 +87,43 @@ def spark(values: Sequence[float], *, width: float, height: float) -> Spark | No
     line = " ".join(f"{x},{y}" for x, y in points)
     area = f"0,{height} {line} {width},{height}"
     return Spark(line=line, area=area, end_x=points[-1][0], end_y=points[-1][1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """A stretch of time that is shaded."""
+
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """A line that climbs from nothing to all over time, and the stretches in which it may."""
+
+    line: str
+    area: str
+    bands: Sequence[Band]
+
+
+def climb(
+    points: Sequence[tuple[float, float]],
+    spans: Sequence[tuple[float, float]],
+    *,
+    start: float,
+    end: float,
+    width: float,
+    height: float,
+) -> Climb:
+    """`points` are times with what is done by then, `spans` the shaded times; drawn from `start` to `end`."""
+    length = (end - start) or 1.0
+    most = max((done for _, done in points), default=0) or 1.0
+
+    def x(at: float) -> float:
+        return round(min(max((at - start) / length, 0.0), 1.0) * width, 2)
+
+    drawn = [(x(at), round(height - done / most * height, 2)) for at, done in points]
+    line = " ".join(f"{at},{level}" for at, level in drawn)
+    area = f"{drawn[0][0]},{height} {line} {drawn[-1][0]},{height}" if drawn else ""
+    bands = [Band(x=x(first), width=round(x(last) - x(first), 2)) for first, last in spans]
+    return Climb(line=line, area=area, bands=[band for band in bands if band.width > 0])

@@ -88,6 +88,7 @@ class Attempt(models.Model):
             models.Index(fields=["owner", "-at", "-id"], name="attempt_by_owner"),
             models.Index(fields=["-at", "-id"], name="attempt_newest"),
             models.Index(fields=["run", "-id"], name="attempt_by_run"),
+            models.Index(fields=["account", "-at"], condition=~Q(outcome="sent"), name="attempt_trouble"),
         ]
 
     def __str__(self) -> str:

@@ -24,6 +24,15 @@ class Notification(models.Model):
     title = models.CharField(max_length=120)
     body = models.CharField(max_length=500, blank=True)
     url = models.CharField(max_length=200, blank=True)
+    run = models.ForeignKey(
+        "delivery.Run",
+        on_delete=models.CASCADE,
+        related_name="+",
+        null=True,
+        blank=True,
+        db_index=False,
+        help_text="The run that it tells of.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     read_at = models.DateTimeField(null=True, blank=True)
 

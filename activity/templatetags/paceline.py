@@ -19,6 +19,9 @@ from activity.looks import MESSAGE_LOOKS, TARGET_LOOKS, WAIT_WORDS, Tone, look_o
 
 register = template.Library()
 
+# Of a bar, from left to right. What is being sent at this moment is still pending to a reader.
+PARTS = ("sent", "failed", "skipped", "unconfirmed", "pending")
+
 PLOT_WIDTH, PLOT_HEIGHT = 480, 100
 SPARK_WIDTH, SPARK_HEIGHT = 96, 24
 
@@ -49,6 +52,12 @@ def span(length: timedelta) -> str:
 def waiting(reason: str) -> str:
     """Why an account is not sending, in a few words."""
     return WAIT_WORDS.get(reason, "")
+
+
+@register.filter
+def word(state: str) -> str:
+    """A state's word alone, as for a tab."""
+    return look_of(state).word
 
 
 @cache
@@ -83,6 +92,22 @@ def pill(state: str) -> SafeString:
 
 
 @register.simple_tag
+def run_pill(run: Any) -> SafeString:
+    """A run's status, which follows it while the page is open: {% run_pill run %}."""
+    return _live_pill("run-status", run)
+
+
+@register.simple_tag
+def account_pill(account: Any) -> SafeString:
+    """An account's status, in the same way."""
+    return _live_pill("account-status", account)
+
+
+def _live_pill(what: str, row: Any) -> SafeString:
+    return format_html('<span data-{}="{}">{}</span>', what, row.pk, pill(row.status))
+
+
+@register.simple_tag
 def badge(text: str, tone: str = Tone.CALM, icon_name: str = "") -> SafeString:
     """A pill for what is not a state, such as a forecast."""
     return format_html(
@@ -92,18 +117,21 @@ def badge(text: str, tone: str = Tone.CALM, icon_name: str = "") -> SafeString:
 
 @register.inclusion_tag("components/_progress.html")
 def progress(counts: Counts, compact: bool = False) -> dict[str, Any]:
-    """How far a run is. Compact is the bar alone, for a row of a table."""
-    parts = {name: getattr(counts, name) for name in TARGET_LOOKS}
-    drawn = [(part, TARGET_LOOKS[part.name]) for part in plots.segments(parts, counts.total)]
-    settled = counts.total - counts.pending - counts.sending
+    """How far a run is; a run's own goes on by itself while its page is open. Compact is for a row of a table."""
+    parts = {name: getattr(counts, name) for name in PARTS}
+    parts["pending"] += counts.sending
+    drawn = plots.segments(parts, counts.total)
+    settled = counts.total - parts["pending"]
     return {
+        "run": getattr(counts, "pk", None),
+        "status": getattr(counts, "status", ""),
         "compact": compact,
         "total": counts.total,
         "sent": counts.sent,
         "percent": settled * 100 // counts.total if counts.total else 0,
-        "segments": [pair for pair in drawn if pair[0].name != "pending"],
-        "legend": drawn,
-        "label": ", ".join(f"{part.count:,} {part.name}" for part, _ in drawn) or "no targets",
+        "segments": [(part, TARGET_LOOKS[part.name]) for part in drawn if part.name != "pending"],
+        "legend": [(name, count, TARGET_LOOKS[name]) for name, count in parts.items()],
+        "label": ", ".join(f"{part.count:,} {part.name}" for part in drawn if part.count) or "no targets",
     }
 
 
@@ -190,4 +218,5 @@ def sections(context: Context) -> dict[str, Any]:
     """The navigation, with the section of this page marked."""
     match = getattr(context.get("request"), "resolver_match", None)
     here = (match.namespace or match.url_name) if match else ""
+    here = {"runs": "reminders", "follow_ups": "activity"}.get(here, here)
     return {"sections": [(url, name, title, name == here) for url, name, title in SECTIONS]}

@@ -1,0 +1,106 @@
+"""What open pages are told, as JSON that needs no arithmetic: counts for the bars, and every text in words.
+
+Sockets and polling send the same messages; static/js/live/ puts them into place.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime, tzinfo
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.models import Account, User
+from accounts.roles import visible
+from activity import times
+from activity.looks import Look, look_of
+from activity.models import Notification
+from activity.templatetags.paceline import PARTS, waiting
+from delivery.events import snapshot
+from delivery.models import Run
+
+Message = dict[str, Any]
+
+MOST_RUNS = 100  # that one page may show
+MOST_UNREAD = 99
+
+
+def run_message(facts: Mapping[str, Any], zone: tzinfo) -> Message:
+    """A run for its progress bars and pills; `facts` is a snapshot of `delivery.events`."""
+    counts = {name: facts[name] for name in PARTS}
+    return {
+        "type": "run",
+        "run": facts["run"],
+        "status": facts["status"],
+        "look": _look(look_of(facts["status"])),
+        "total": facts["total"],
+        "counts": counts,
+        "text": {
+            **{name: f"{count:,}" for name, count in counts.items()},
+            "total": f"{facts['total']:,}",
+            "percent": f"{percent_settled(facts)}%",
+            "summary": facts["summary"],
+            **_speed(facts, zone),
+        },
+    }
+
+
+def percent_settled(facts: Mapping[str, Any]) -> int:
+    settled = facts["total"] - facts["pending"]
+    return settled * 100 // facts["total"] if facts["total"] else 0
+
+
+def account_message(account: Account) -> Message:
+    return {
+        "type": "account",
+        "account": account.pk,
+        "status": account.status,
+        "look": _look(look_of(account.status)),
+        "text": {"reason": account.status_reason, "waiting": waiting(account.waiting_for)},
+    }
+
+
+def notification_message(notification: Notification) -> Message:
+    """Shown by the browser under its key: the same news from two open pages is one notification."""
+    return {
+        "type": "notification",
+        "title": notification.title,
+        "body": notification.body,
+        "url": notification.url,
+        "tag": notification.key,
+    }
+
+
+def unread_message(user: User) -> Message:
+    return {"type": "unread", "unread": unread(user)}
+
+
+def unread(user: User) -> int:
+    """Counted as far as anybody reads: one more than a bell can say."""
+    rows = Notification.objects.filter(owner=user, read_at=None)
+    return rows[: MOST_UNREAD + 1].count()
+
+
+def run_messages(user: User, run_ids: Iterable[int], zone: tzinfo) -> list[Message]:
+    """Of the runs that a page shows, those that the person may see."""
+    runs = visible(Run.objects.filter(pk__in=list(run_ids)[:MOST_RUNS]), user).defer("parts")
+    return [run_message(snapshot(run), zone) for run in runs.order_by("pk")]
+
+
+def wanted_runs(text: str) -> list[int]:
+    """The ids in an address: `runs=3,17`. What is no id is left out."""
+    words = text.split(",")[:MOST_RUNS]
+    return [int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 19]
+
+
+def _look(look: Look) -> dict[str, str]:
+    return {name: str(value) for name, value in asdict(look).items()}
+
+
+def _speed(facts: Mapping[str, Any], zone: tzinfo) -> dict[str, str]:
+    """How fast it goes and when it will be done; nothing of it where that is not known."""
+    words = {"rate": f"{facts['rate']:g} per minute"} if facts["rate"] else {}
+    if facts["finish_at"]:
+        finish = datetime.fromisoformat(facts["finish_at"]).astimezone(zone)
+        words["finish"] = f"{times.short(finish, timezone.now())} {times.zone_label(finish)}"
+    return words

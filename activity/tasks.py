@@ -1,0 +1,16 @@
+"""Thin tasks: ids in, one call."""
+
+from activity import push as pushing
+from activity.notify import PUSH_TASK
+from config.celery import app
+
+
+@app.task(
+    name=PUSH_TASK,
+    autoretry_for=(pushing.NotNowError, OSError),
+    retry_backoff=5,
+    retry_jitter=True,
+    max_retries=4,
+)
+def push(subscription_id: int, notification_id: int) -> None:
+    pushing.send(subscription_id, notification_id)

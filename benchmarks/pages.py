@@ -1,0 +1,168 @@
+"""How long every page takes, and how many queries, with a million run targets and a million ledger rows.
+
+Pages are found by their names: all that take no argument, or one that a row of the crowd answers, and every list
+of the admin. Each is asked for as an operator with much to see and, where it differs, as staff; in process.
+"""
+
+import argparse
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
+from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
+
+from accounts.models import User
+from benchmarks import crowd, scratch
+
+MOST_MS = 100.0
+MOST_QUERIES = 25
+APPS = ("accounts", "reminders", "delivery", "activity")
+
+# The operator of the crowd whose account is the busiest, and rows of theirs: run 1 is the biggest of all.
+OPERATOR = 2
+ROWS: Mapping[str, int] = {"runs": 1, "reminders": 1, "accounts": 1, "recipients": 1}
+# What is no page: sockets' stand-ins, files, forms of the admin, and what only answers a POST.
+NOT_PAGES = frozenset({"healthz", "readyz", "service_worker", "logout", "login", "styleguide"})
+PAGE = frozenset({200})
+# As in production, but for what a proxy and `collectstatic` bring.
+SERVED: Mapping[str, Any] = {
+    "SECURE_SSL_REDIRECT": False,
+    "STORAGES": settings.STORAGES
+    | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One page as one person asked for it."""
+
+    name: str
+    address: str
+    p95_ms: float
+    median_ms: float
+    queries: int
+
+    @property
+    def good(self) -> bool:
+        return self.p95_ms < MOST_MS and self.queries <= MOST_QUERIES
+
+
+def addresses() -> Iterator[tuple[str, str]]:
+    """The name and the address of every operator page."""
+    for name in sorted(_names(get_resolver().url_patterns)):
+        space, _, last = name.rpartition(":")
+        if space == "admin" or last in NOT_PAGES:
+            continue
+        for args in ((), (ROWS.get(space, 1),)):
+            try:
+                yield name, reverse(name, args=args)
+            except NoReverseMatch:
+                continue
+
+
+def admin_lists() -> Iterator[tuple[str, str]]:
+    for label in APPS:
+        for model in apps.get_app_config(label).get_models():
+            name = f"admin:{label}_{model._meta.model_name}_changelist"
+            yield name, reverse(name)
+    for filtered in ("delivery_runtarget", "activity_attempt"):
+        yield f"admin:{filtered} of a run", reverse(f"admin:{filtered}_changelist") + "?run__id__exact=1"
+
+
+def narrowed() -> Iterator[tuple[str, str]]:
+    """Long lists as they are really looked at: filtered, and far from their beginning."""
+    runs, attempts = reverse("activity:list"), reverse("activity:attempts")
+    yield "activity:list paused", f"{runs}?status=paused"
+    yield "activity:list of an account", f"{runs}?account=1"
+    yield "activity:list searched", f"{runs}?q=reminder-1"
+    yield "activity:attempts of an account", f"{attempts}?account=1"
+    yield "activity:attempts sent", f"{attempts}?outcome=sent"
+    yield "activity:attempts of a recipient", f"{attempts}?q=60100007501"
+    yield "activity:attempts of nobody", f"{attempts}?q=nobody"
+    yield "activity:attempts far back", f"{attempts}?after=500000"
+
+
+def _names(patterns: Sequence[URLPattern | URLResolver], space: str = "") -> Iterator[str]:
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            yield from _names(pattern.url_patterns, pattern.namespace or space)
+        elif pattern.name:
+            yield f"{space}:{pattern.name}" if space else pattern.name
+
+
+def ask(client: Client, name: str, address: str, *, times: int) -> Asked | None:
+    """Ask for a page over and over; None where it is no page for looking at."""
+    if client.get(address).status_code not in PAGE:
+        return None
+    with CaptureQueriesContext(connection) as captured:
+        client.get(address)
+    queries = len(captured)  # the next request empties the log
+    spent = []
+    for _ in range(times):
+        started = time.perf_counter()
+        client.get(address)
+        spent.append((time.perf_counter() - started) * 1000)
+    return Asked(
+        name=name,
+        address=address,
+        p95_ms=quantiles(spent, n=20)[-1],
+        median_ms=median(spent),
+        queries=queries,
+    )
+
+
+def main(argv: Sequence[str]) -> dict[str, object]:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks pages", description=__doc__)
+    parser.add_argument("--targets", type=int, default=1_000_000)
+    parser.add_argument("--attempts", type=int, default=1_000_000)
+    parser.add_argument("--times", type=int, default=60)
+    options = parser.parse_args(argv)
+    with scratch.database("pages"):
+        crowd.fill(crowd.Size(targets=options.targets, attempts=options.attempts))
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+        with override_settings(**SERVED):
+            logging.disable(logging.WARNING)  # a line per request would be measured too
+            answers = list(_everything(options.times))
+            logging.disable(logging.NOTSET)
+    _print(answers)
+    slowest = max(answers, key=lambda asked: asked.p95_ms)
+    return {
+        "ok": all(asked.good for asked in answers),
+        "pages": len(answers),
+        "p95_ms": round(slowest.p95_ms, 1),
+        "median_ms": round(median(asked.median_ms for asked in answers), 1),
+        "slowest": f"{slowest.name} {slowest.address}",
+        "max_queries": max(asked.queries for asked in answers),
+    }
+
+
+def _everything(times: int) -> Iterator[Asked]:
+    staff = User.objects.create(username="staff", password="!", is_staff=True)
+    operator = User.objects.get(pk=OPERATOR)
+    for person, pages in (
+        (operator, [*addresses(), *narrowed()]),
+        (staff, [*addresses(), *narrowed(), *admin_lists()]),
+    ):
+        client = Client(headers={"host": "localhost"})
+        client.force_login(person)
+        for name, address in pages:
+            if asked := ask(client, f"{name} ({person})", address, times=times):
+                yield asked
+
+
+def _print(answers: Sequence[Asked]) -> None:
+    print("| page | p95 ms | median ms | queries |\n|---|---:|---:|---:|")
+    for asked in sorted(answers, key=lambda each: -each.p95_ms):
+        flag = "" if asked.good else " TOO MUCH"
+        print(
+            f"| {asked.name} `{asked.address}` | {asked.p95_ms:.1f}{flag} | {asked.median_ms:.1f} | {asked.queries} |"
+        )
