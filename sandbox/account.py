@@ -3,13 +3,16 @@
 from collections import deque
 from enum import StrEnum
 from random import Random
+from secrets import choice
 
 from sandbox.behaviour import MAX_COUNTED, Behaviour
+from sandbox.reports import Webhook
 
 MINUTE = 60_000
 HOUR = 3_600_000
 FIRST_CODE_MS, NEXT_CODE_MS = 60_000, 20_000
 PAIRING_MS = FIRST_CODE_MS + 5 * NEXT_CODE_MS
+TYPEABLE = "ABCDEFGHJKLMNPQRSTVWXYZ123456789"  # without letters that are taken for others
 
 
 class State(StrEnum):
@@ -61,6 +64,9 @@ class Account:
         self.title = name
         self.token: bytes | None = None
         self.state = State.WORKING
+        self.paired = True
+        self.webhook: Webhook | None = None
+        self.told = State.WORKING  # the state that was reported last
         self.received = Recent(HOUR)
         self.accepted = Recent(MINUTE)
         self.delivered = 0
@@ -81,6 +87,19 @@ class Account:
             self.received.clear()
         self.state = state
         self._pairing_since = None
+        if state in {State.WORKING, State.SCAN_QR_CODE}:
+            self.paired = state is State.WORKING
+
+    def start(self) -> None:
+        """Connect, or ask for a code to be scanned where no phone is paired; a ban stays."""
+        if self.state is State.STOPPED:
+            self.become(State.WORKING if self.paired else State.SCAN_QR_CODE)
+
+    def log_out(self) -> None:
+        """Forget the phone; a ban stays."""
+        if self.state is not State.BANNED:
+            self.become(State.STOPPED)
+        self.paired = False
 
     def latency(self) -> float:
         """Seconds to wait before the next answer."""
@@ -108,10 +127,24 @@ class Account:
         The first code holds for a minute, the next ones for 20 s each; after six of them the account is
         stopped, and asking again starts over.
         """
-        if self.state_at(now) not in {State.SCAN_QR_CODE, State.STOPPED}:
+        if not self._pairs(now):
             return None
-        if self._pairing_since is None:
-            self.state, self._pairing_since = State.SCAN_QR_CODE, now
-        age = now - self._pairing_since - FIRST_CODE_MS
+        since = self._pairing_since or now
+        age = now - since - FIRST_CODE_MS
         number, left = (1, -age) if age < 0 else (2 + age // NEXT_CODE_MS, NEXT_CODE_MS - age % NEXT_CODE_MS)
-        return f"sandbox:{self.name}:{self._pairing_since:x}:{number}", left
+        return f"sandbox:{self.name}:{since:x}:{number}", left
+
+    def typed_code(self, now: int) -> str | None:
+        """A code to type into the phone; None when the account needs none."""
+        if not self._pairs(now):
+            return None
+        letters = "".join(choice(TYPEABLE) for _ in range(8))
+        return f"{letters[:4]}-{letters[4:]}"
+
+    def _pairs(self, now: int) -> bool:
+        """Whether the account waits for its phone; asking makes a stopped one wait."""
+        if self.state_at(now) not in {State.SCAN_QR_CODE, State.STOPPED}:
+            return False
+        if self._pairing_since is None:
+            self.state, self.paired, self._pairing_since = State.SCAN_QR_CODE, False, now
+        return True

@@ -1,15 +1,16 @@
-"""What a gateway offers its clients, under /api/{account}/. Every request carries the account's token."""
+"""What a gateway offers its clients, under /api/{account}/: messages, media, groups. All carry the account's token."""
 
 from urllib.parse import unquote
 
 from aiohttp import web
 
-from sandbox.account import Account, State
+from sandbox.account import State
 from sandbox.answers import GATEWAY, answer, failure, perform
 from sandbox.gateway import new_handle, now_ms
 from sandbox.groups import group
 from sandbox.incoming import BadRequestError
 from sandbox.media import MAX_SHOWN_BYTES, MAX_UPLOAD_BYTES, Upload
+from sandbox.sessions import admitted
 
 PAGE = 100
 MAX_PAGE = 1000
@@ -53,50 +54,15 @@ async def media(request: web.Request) -> web.StreamResponse:
     return await perform(request, reply)
 
 
-@routes.get("/api/{account}/status")
-async def status(request: web.Request) -> web.Response:
-    try:
-        account = _admitted(request)
-    except BadRequestError as error:
-        return failure(error.status, error.error, error.reason)
-    state = account.state_at(now_ms())
-    if state is State.WORKING and account.behaviour.not_connected:
-        state = State.STOPPED
-    return answer({"state": state, "name": account.title})
-
-
 @routes.get("/api/{account}/groups")
 async def groups(request: web.Request) -> web.Response:
-    try:
-        account = _admitted(request)
-        limit, offset = _whole(request, "limit", PAGE, MAX_PAGE), _whole(request, "offset", 0, 10**6)
-    except BadRequestError as error:
-        return failure(error.status, error.error, error.reason)
+    account = admitted(request)
+    limit, offset = _whole(request, "limit", PAGE, MAX_PAGE), _whole(request, "offset", 0, 10**6)
     if account.state is State.BANNED:
         return failure(403, "account_banned", "The account was banned.")
     numbers = range(offset, min(offset + limit, account.behaviour.groups))
     found = (group(account.name, number) for number in numbers)
     return answer({"groups": [{"id": g.id, "name": g.name, "size": g.size} for g in found]})
-
-
-@routes.get("/api/{account}/qr")
-async def qr(request: web.Request) -> web.Response:
-    try:
-        account = _admitted(request)
-    except BadRequestError as error:
-        return failure(error.status, error.error, error.reason)
-    code = account.pairing_code(now_ms())
-    if account.state is State.BANNED:
-        return failure(403, "account_banned", "The account was banned.")
-    if code is None:
-        return failure(409, "already_connected", "The account is connected; there is nothing to scan.")
-    request.app[GATEWAY].feed.touch()
-    return answer({"code": code[0], "expires_in_ms": code[1]})
-
-
-def _admitted(request: web.Request) -> Account:
-    authorization = request.headers.get("Authorization", "")
-    return request.app[GATEWAY].admit(request.match_info["account"], authorization)
 
 
 def _whole(request: web.Request, name: str, default: int, most: int) -> int:

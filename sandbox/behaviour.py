@@ -30,6 +30,7 @@ class Behaviour:
     hang_delivers: bool = True  # whether a request that hangs was delivered
     cut: float = 0.0  # delivers, then closes the connection in the middle of the answer
     garbage: float = 0.0  # delivers, then answers 200 with something that is not JSON
+    lock_first_contacts: bool = False  # takes messages to new chats, and reports them as failed
     groups: int = 12
     seed: int = 0  # of the dice; 0 throws differently at every start
 

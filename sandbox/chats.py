@@ -12,12 +12,13 @@ MAX_TEXT = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubble:
-    """One delivered message, as the page shows it."""
+    """One delivered message, or a reply to one, as the page shows it."""
 
     id: str
     at: int
     text: str
     media: str
+    reply: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Chats:
         self._messages += len(chat.bubbles) < PER_CHAT
         chat.bubbles.append(bubble)
         chat.total += 1
-        chat.unread += 1
+        chat.unread += not bubble.reply
         while self._messages > MAX_MESSAGES or len(self._all) > MAX_CHATS:
             self._forget_coldest()
 

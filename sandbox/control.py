@@ -8,7 +8,7 @@ from aiohttp import web
 from sandbox.account import Account, State
 from sandbox.answers import GATEWAY, answer, failure
 from sandbox.behaviour import Behaviour, BehaviourError, as_json, changed
-from sandbox.incoming import BadRequestError
+from sandbox.incoming import MAX_CHARS
 
 routes = web.RouteTableDef()
 
@@ -50,6 +50,16 @@ async def change(request: web.Request) -> web.Response:
     return await _set(request, keep=True)
 
 
+@routes.post("/control/{account}/chats/{to}")
+async def write_back(request: web.Request) -> web.Response:
+    """Somebody in a chat writes to the account: `{"text"}`."""
+    gateway = request.app[GATEWAY]
+    account, text = gateway.account(request.match_info["account"]), _wishes(await request.read()).get("text")
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_CHARS:
+        return failure(400, "bad_request", f"`text` is a text of at most {MAX_CHARS} characters.")
+    return answer({"id": gateway.answer(account, request.match_info["to"], text)}, 201)
+
+
 def described(account: Account) -> dict[str, Any]:
     return {"state": account.state, "name": account.title} | as_json(account.behaviour)
 
@@ -60,10 +70,9 @@ async def _set(request: web.Request, *, keep: bool) -> web.Response:
         wishes = _wishes(await request.read())
         account = gateway.account(request.match_info["account"])
         _apply(account, wishes, account.behaviour if keep else gateway.defaults)
-    except BadRequestError as error:
-        return failure(error.status, error.error, error.reason)
     except BehaviourError as error:
         return failure(400, "bad_request", str(error))
+    gateway.tell_state(account)
     gateway.feed.touch()
     return answer(described(account))
 

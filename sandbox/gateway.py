@@ -7,14 +7,14 @@ goes away while it waits changes nothing, and two requests with one key never ra
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from hmac import compare_digest
 from itertools import count
 from secrets import token_hex
 
 from sandbox import verdict
-from sandbox.account import Account
+from sandbox.account import Account, State
 from sandbox.behaviour import Behaviour
 from sandbox.chats import Bubble, Chats, shown
 from sandbox.feed import Feed
@@ -22,9 +22,12 @@ from sandbox.incoming import BadRequestError, Incoming, parse
 from sandbox.keys import Keys
 from sandbox.log import MAX_LOGGED_TEXT, TAIL_BYTES, Line, Log, read
 from sandbox.media import MAX_UPLOAD_BYTES, Shelf, Upload
+from sandbox.reports import Reports, Webhook
 from sandbox.verdict import Fault, Verdict
 
 MAX_ACCOUNTS = 10_000
+LOCK_MS = 24 * 3_600_000
+LOCKED = "463"  # what WhatsApp calls its reach-out time lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class Gateway:
     def __init__(self, log: Log, *, defaults: Behaviour) -> None:
         self.defaults = defaults
         self.feed = Feed()
+        self.reports = Reports()
         self._log = log
         self._ids = count(1)
         self._empty()
@@ -65,6 +69,9 @@ class Gateway:
         for line in read(self._log.path, last_bytes=TAIL_BYTES):
             if line["kind"] == "forget":
                 self._forget(line["account"])
+            elif line["kind"] == "session":
+                with suppress(BadRequestError):
+                    self.account(line["account"]).webhook = _webhook(line["to"], line["key"])
             elif line["delivered"]:
                 with suppress(BadRequestError):  # a log may name more accounts than there can be at once
                     self._restore_delivery(line)
@@ -107,12 +114,65 @@ class Gateway:
             raise BadRequestError(401, "unauthorized", "The token does not belong to this account.")
         return account
 
+    def start(
+        self, *, at: int, name: str, authorization: str, webhook: Webhook | None, pair: bool
+    ) -> Account:
+        """Start the account's session, and remember where it reports to; `pair` asks a new one for its phone."""
+        new = name not in self.accounts
+        account = self.admit(name, authorization)
+        if new and pair:
+            account.become(State.SCAN_QR_CODE)
+        account.start()
+        if webhook is not None and webhook != account.webhook:
+            line = _line(at=at, account=name, kind="session", key=webhook.secret)
+            self._log.write(line | {"to": webhook.url})
+            account.webhook = webhook
+        self.tell_state(account)
+        return account
+
+    def tell_state(self, account: Account) -> None:
+        """Report the state of an account, where it is another than the one reported last."""
+        state = account.state_at(now_ms())
+        if state is not account.told:
+            account.told = state
+            self._report(account, now_ms(), "session", state=state)
+            self.feed.touch()
+
+    def answer(self, account: Account, to: str, text: str) -> str:
+        """Somebody in the chat writes back; the id of what they wrote."""
+        line = _line(at=now_ms(), account=account.name, kind="reply", size=len(text))
+        line["id"] = f"r{line['at']:x}-{next(self._ids):x}"
+        _describe(line, Incoming(to=to, text=text, media="", reference=""))
+        line["delivered"] = True
+        self._log.write(line)
+        self._show_reply(account, line, shown(text))
+        self._report(
+            account, line["at"], "message", message={"id": line["id"], "from": to, "chat": to, "text": text}
+        )
+        self.feed.touch()
+        return line["id"]
+
+    def read(self, name: str, to: str) -> None:
+        """Somebody opened the chat."""
+        chat, account = self.chats.get(name, to), self.accounts.get(name)
+        if chat is None or account is None or not chat.unread:
+            return
+        for bubble in [b for b in chat.bubbles if not b.reply][-chat.unread :]:
+            self._report(account, now_ms(), "receipt", message={"id": bubble.id}, state="read")
+        chat.unread = 0
+        self.feed.touch()
+
+    def _report(self, account: Account, at: int, event: str, **facts: object) -> None:
+        self.reports.add(account.webhook, at=at, account=account.name, event=event, **facts)
+
     def message(self, *, at: int, name: str, authorization: str, key: str, body: bytes) -> Reply:
         """Take one request to send a message."""
         line = _line(at=at, account=name, kind="message", key=key, size=len(body))
         try:
             account = self.admit(name, authorization)
             account.count(at)
+            if account.state is not account.told:
+                self.tell_state(account)
             incoming = parse(body)
         except BadRequestError as error:
             return self._turn_away(line, error)
@@ -141,6 +201,9 @@ class Gateway:
         _describe(line, incoming)
         line["idempotent"] = bool(line["key"]) and account.behaviour.idempotent
         line["key"] = line["key"] or incoming.reference
+        if ruling.delivers and self._locked(account, incoming.to):
+            ruling = replace(ruling, delivers=False)
+            self._lock(account, line)
         if ruling.delivers:
             self._deliver(account, incoming, line)
         return self._conclude(account, ruling, line, {"id": line["id"]})
@@ -153,11 +216,25 @@ class Gateway:
         line["duplicate"] = not new
         if new:
             self._show(account, line, shown(incoming.text))
+            self._report(account, line["at"], "receipt", message={"id": line["id"]}, state="delivered")
+
+    def _locked(self, account: Account, to: str) -> bool:
+        return account.behaviour.lock_first_contacts and self.chats.get(account.name, to) is None
+
+    def _lock(self, account: Account, line: Line) -> None:
+        """As WhatsApp does it: the message is taken, and its failure told later."""
+        at, line["id"] = line["at"], f"m{line['at']:x}-{next(self._ids):x}"
+        self._report(account, at, "receipt", message={"id": line["id"]}, state="failed", code=LOCKED)
+        self._report(account, at, "first_contacts_locked", until=at + LOCK_MS, code=LOCKED)
 
     def _show(self, account: Account, line: Line, text: str) -> None:
         account.delivered += 1
         account.last_at = line["at"]
         bubble = Bubble(id=line["id"], at=line["at"], text=text, media=line["media"])
+        self.chats.add(account.name, line["to"], bubble)
+
+    def _show_reply(self, account: Account, line: Line, text: str) -> None:
+        bubble = Bubble(id=line["id"], at=line["at"], text=text, media="", reply=True)
         self.chats.add(account.name, line["to"], bubble)
 
     def _conclude(
@@ -195,11 +272,16 @@ class Gateway:
                 )
             )
         else:
-            self._show(account, line, line["text"] + (" …" if line["chars"] > len(line["text"]) else ""))
+            show = self._show_reply if line["kind"] == "reply" else self._show
+            show(account, line, line["text"] + (" …" if line["chars"] > len(line["text"]) else ""))
 
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _webhook(url: str, secret: str) -> Webhook | None:
+    return Webhook(url=url, secret=secret) if url else None
 
 
 def new_handle() -> str:

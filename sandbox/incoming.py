@@ -28,7 +28,7 @@ class Incoming:
 
 def parse(body: bytes) -> Incoming:
     """The message in a request's body; raises BadRequestError."""
-    message = _object(body)
+    message = read_object(body)
     to, media = _text(message, "to"), _text(message, "media")
     text = _text(message, "caption" if media else "text")
     if not to or len(to) > MAX_ADDRESS:
@@ -40,7 +40,8 @@ def parse(body: bytes) -> Incoming:
     return Incoming(to=to, text=text, media=media, reference=_text(message, "reference"))
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body; raises BadRequestError."""
     try:
         message = json.loads(body)
     except ValueError:

@@ -70,11 +70,7 @@ async def live(request: web.Request) -> web.StreamResponse:
 
 @routes.post("/page/read/{account}/{to}")
 async def mark_read(request: web.Request) -> web.Response:
-    gateway = request.app[GATEWAY]
-    chat = gateway.chats.get(request.match_info["account"], request.match_info["to"])
-    if chat is not None and chat.unread:
-        chat.unread = 0
-        gateway.feed.touch()
+    request.app[GATEWAY].read(request.match_info["account"], request.match_info["to"])
     return web.Response(status=204)
 
 
@@ -168,6 +164,7 @@ def _bubble(gateway: Gateway, bubble: Bubble) -> dict[str, Any]:
         "id": bubble.id,
         "at": bubble.at,
         "text": bubble.text,
+        "reply": bubble.reply,
         "media": {
             "handle": upload.handle,
             "name": upload.filename,

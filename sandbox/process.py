@@ -58,6 +58,12 @@ class SandboxProcess:
         )
         return changed
 
+    def write_back(self, account: str, to: str, text: str) -> str:
+        """Somebody in a chat writes to the account; the id of what they wrote."""
+        path = f"/control/{quote(account, safe='')}/chats/{quote(to, safe='')}"
+        written: dict[str, str] = json.loads(self._control("POST", path, {"text": text}))
+        return written["id"]
+
     def reset(self) -> None:
         """Make it forget everything but its log."""
         self._control("DELETE", "/control")

@@ -2,27 +2,47 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from sandbox import api, control, page
-from sandbox.answers import GATEWAY
+from sandbox import api, control, page, sessions
+from sandbox.answers import GATEWAY, failure
 from sandbox.behaviour import Behaviour
 from sandbox.gateway import Gateway
+from sandbox.incoming import BadRequestError
 from sandbox.log import Log
+from sandbox.sender import send_reports
 
 MAX_JSON = 2 * 2**20
 BACKLOG = 2048  # a thousand accounts may connect at one moment
 
 
 def make_app(gateway: Gateway) -> web.Application:
-    app = web.Application(client_max_size=MAX_JSON)
+    app = web.Application(client_max_size=MAX_JSON, middlewares=[refuse])
     app[GATEWAY] = gateway
-    for part in (api, control, page):
+    for part in (api, sessions, control, page):
         app.add_routes(part.routes)
+    app.cleanup_ctx.append(reporting)
     return app
+
+
+@web.middleware
+async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except BadRequestError as error:
+        return failure(error.status, error.error, error.reason)
+
+
+async def reporting(app: web.Application) -> AsyncIterator[None]:
+    """Sends webhooks as long as the application runs."""
+    sender = asyncio.create_task(send_reports(app[GATEWAY].reports))
+    yield
+    sender.cancel()
+    await asyncio.wait([sender])
 
 
 async def serve(

@@ -63,6 +63,15 @@ def test_a_newcomer_sees_messages_arrive(page: Page, process: SandboxProcess) ->
     expect(page.locator(".badge")).to_have_count(0)
 
 
+def test_one_can_write_back(page: Page, process: SandboxProcess) -> None:
+    send(process, "Who comes?")
+    page.goto(f"/#/choir/{GROUP.id}")
+    page.get_by_label("Write back").fill("We do!")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".bubble.reply", has_text="We do!")).to_be_visible()
+    expect(page.get_by_label("Write back")).to_have_value("")
+
+
 def test_one_can_start_without_sending_anything(page: Page, process: SandboxProcess) -> None:
     page.goto("/")
     page.get_by_role("button", name="Make a practice account").click()
@@ -73,8 +82,9 @@ def test_one_can_play_with_failures(page: Page, process: SandboxProcess) -> None
     send(process, "Hello")
     page.goto("/#/choir")
     panel = page.get_by_role("region", name="Behaviour of the account")
-    if not panel.is_visible():
-        page.get_by_role("button", name="Behaviour of the account").click()
+    opener = page.get_by_role("button", name="Behaviour of the account")
+    if opener.get_attribute("aria-pressed") == "false":
+        opener.click()
     panel.get_by_role("button", name="Hangs").click()
     expect(panel.get_by_role("button", name="Hangs")).to_have_attribute("aria-pressed", "true")
     assert process.behave("choir")["hang"] == 1

@@ -10,6 +10,7 @@ const flag = (name, label) => ({ name, label, type: "checkbox" });
 export const CALM = {
   latency_ms: 0, jitter_ms: 0, error_rate: 0, error_rate_after: 0, rate_limit: 0, not_connected: false,
   ban_above_per_minute: 0, ban_above_per_hour: 0, hang: 0, cut: 0, garbage: 0,
+  lock_first_contacts: false,
 };
 
 export const PRESETS = [
@@ -47,5 +48,8 @@ export const SECTIONS = [
     title: "Hidden limits: one more, and it is banned",
     fields: [whole("ban_above_per_minute", "Messages a minute"), whole("ban_above_per_hour", "Messages an hour")],
   },
-  { title: "Account", fields: [whole("groups", "Groups", 100_000)] },
+  {
+    title: "Account",
+    fields: [whole("groups", "Groups", 100_000), flag("lock_first_contacts", "Locks first contacts (463)")],
+  },
 ];

@@ -6,7 +6,7 @@ import { $ } from "./dom.js";
 import { showPanel } from "./panel.js";
 import { link, place } from "./route.js";
 import { listen, make, markRead, view as read } from "./server.js";
-import { showThread, watchScrolling } from "./thread.js";
+import { showThread, watchAnswers, watchScrolling } from "./thread.js";
 
 const app = $("app");
 const wide = matchMedia("(min-width: 72rem)");
@@ -72,4 +72,5 @@ wide.addEventListener("change", () => {
 // "In the last minute" changes while nothing happens.
 setInterval(refresh, 5000);
 watchScrolling();
+watchAnswers();
 listen(refresh, connected);

@@ -12,6 +12,8 @@ export const view = (query) => ask(`/page/view?${new URLSearchParams(query)}`);
 export const change = (account, wishes) => ask(control(account), { method: "PATCH", body: JSON.stringify(wishes) });
 export const make = (account, wishes) => ask(control(account), { method: "PUT", body: JSON.stringify(wishes) });
 export const forget = (account) => ask(control(account), { method: "DELETE" });
+export const writeBack = (account, chat, text) =>
+  ask(`${control(account)}/chats/${encodeURIComponent(chat)}`, { method: "POST", body: JSON.stringify({ text }) });
 export const markRead = (account, chat) =>
   ask(`/page/read/${encodeURIComponent(account)}/${encodeURIComponent(chat)}`, { method: "POST" });
 

@@ -2,7 +2,8 @@
 
 import { avatar } from "./avatar.js";
 import { $, h, icon, keep } from "./dom.js";
-import { link } from "./route.js";
+import { link, place } from "./route.js";
+import { writeBack } from "./server.js";
 import { count, day, size, time } from "./words.js";
 
 function attachment(media) {
@@ -18,7 +19,7 @@ function item({ bubble, sender, first, label }) {
   if (label) return h("li", { className: "day" }, label);
   return h(
     "li",
-    { className: first ? "bubble first" : "bubble" },
+    { className: ["bubble", first && "first", bubble.reply && "reply"].filter(Boolean).join(" ") },
     first ? h("span", { className: "sender" }, sender) : null,
     bubble.media ? attachment(bubble.media) : null,
     h("span", { className: "words" }, bubble.text),
@@ -30,12 +31,13 @@ function item({ bubble, sender, first, label }) {
 function items({ thread, account }) {
   const lost = thread.total - thread.bubbles.length;
   const all = lost > 0 ? [{ id: "lost", label: `${count(lost, "earlier message")} not kept` }] : [];
-  let last = 0;
+  let [last, mine] = [0, null];
   for (const bubble of thread.bubbles) {
     const newDay = day(bubble.at) !== day(last);
     if (newDay) all.push({ id: `day ${day(bubble.at)}`, label: day(bubble.at) });
-    all.push({ id: bubble.id, bubble, sender: account.title, first: newDay || bubble.at - last > 300_000 });
-    last = bubble.at;
+    const first = newDay || bubble.at - last > 300_000 || bubble.reply !== mine;
+    all.push({ id: bubble.id, bubble, sender: bubble.reply ? "Somebody in this chat" : account.title, first });
+    [last, mine] = [bubble.at, bubble.reply];
   }
   return all;
 }
@@ -57,6 +59,7 @@ function bar({ thread }, here) {
 export function showThread(view, here) {
   const [list, scroller] = [$("bubbles"), $("scroller")];
   $("no-thread").hidden = Boolean(view.thread);
+  $("answer").hidden = !view.thread;
   if (!view.thread) return;
   const other = list.dataset.chat !== location.hash;
   const atEnd = other || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
@@ -74,5 +77,16 @@ export function watchScrolling() {
   $("jump").addEventListener("click", () => scroller.scrollTo({ top: scroller.scrollHeight, behavior: "smooth" }));
   scroller.addEventListener("scroll", () => {
     if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80) $("jump").hidden = true;
+  });
+}
+
+export function watchAnswers() {
+  $("answer").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { account, chat } = place();
+    const text = $("answer-text").value.trim();
+    if (!text) return;
+    $("answer-text").value = "";
+    await writeBack(account, chat, text);
   });
 }

@@ -1,0 +1,81 @@
+"""Connecting an account, over HTTP."""
+
+import aiohttp
+import pytest
+
+from sandbox.process import SandboxProcess
+
+
+async def state(client: aiohttp.ClientSession) -> str:
+    async with client.get("/api/a/status") as answer:
+        return str((await answer.json())["state"])
+
+
+async def start(client: aiohttp.ClientSession, **wishes: object) -> str:
+    async with client.put("/api/a/session", json=wishes) as answer:
+        assert answer.status == 200
+        return str((await answer.json())["state"])
+
+
+async def test_a_new_account_is_connected_at_once_unless_pairing_is_wished(
+    client: aiohttp.ClientSession, process: SandboxProcess
+) -> None:
+    assert await start(client) == "WORKING"
+    process.reset()
+    assert await start(client, pair=True) == "SCAN_QR_CODE"
+    process.behave("a", state="WORKING")
+    assert await start(client, pair=True) == "WORKING"
+
+
+async def test_a_stopped_account_connects_again_with_the_phone_that_it_knows(
+    client: aiohttp.ClientSession, process: SandboxProcess
+) -> None:
+    await start(client)
+    process.behave("a", state="STOPPED")
+    assert await start(client) == "WORKING"
+
+
+async def test_logging_out_forgets_the_phone(client: aiohttp.ClientSession) -> None:
+    await start(client)
+    async with client.delete("/api/a/session") as answer:
+        assert answer.status == 204
+    assert await state(client) == "STOPPED"
+    assert await start(client) == "SCAN_QR_CODE"
+
+
+async def test_a_code_to_type_is_given_until_the_account_is_connected(
+    client: aiohttp.ClientSession, process: SandboxProcess
+) -> None:
+    await start(client, pair=True)
+    async with client.post("/api/a/pairing-code", json={"phone": "+4915112345678"}) as answer:
+        code = (await answer.json())["code"]
+    assert len(code) == 9
+    assert code[4] == "-"
+    process.behave("a", state="WORKING")
+    async with client.post("/api/a/pairing-code", json={"phone": "+4915112345678"}) as answer:
+        assert answer.status == 409
+
+
+async def test_a_number_exists_unless_the_behaviour_says_otherwise(
+    client: aiohttp.ClientSession, process: SandboxProcess
+) -> None:
+    process.behave("a", unknown=["49151"])
+    async with client.get("/api/a/numbers/49151") as answer:
+        assert await answer.json() == {"exists": False}
+    async with client.get("/api/a/numbers/49152") as answer:
+        assert await answer.json() == {"exists": True}
+
+
+@pytest.mark.parametrize("webhook", ["http://x", {"url": "http://x"}, {"url": "ftp://x", "secret": "s"}])
+async def test_a_webhook_that_is_none_is_refused(client: aiohttp.ClientSession, webhook: object) -> None:
+    async with client.put("/api/a/session", json={"webhook": webhook}) as answer:
+        assert answer.status == 400
+
+
+@pytest.mark.parametrize("path", ["session", "qr", "pairing-code", "numbers/1"])
+async def test_nothing_goes_with_another_token(client: aiohttp.ClientSession, path: str) -> None:
+    await start(client)
+    method = {"session": "PUT", "pairing-code": "POST"}.get(path, "GET")
+    other = {"Authorization": "Bearer other"}
+    async with client.request(method, f"/api/a/{path}", headers=other, json={"phone": "1"}) as answer:
+        assert answer.status == 401
