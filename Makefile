@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 CACHES := .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* staticfiles
 TEST := $(BIN)/python -m config.embedded run --var var/test -- $(BIN)/python -m pytest
-UV := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+PIN := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade
 
 each-var = for var in "$${PACELINE_VAR:-var}" var/test var/bench; do $(BIN)/python -m config.embedded $(1) --var "$$var" || exit; done
 
@@ -50,8 +50,9 @@ setup: $(INSTALLED) ## install the packages into .venv, as every other target do
 
 lock: ## pin the newest packages that fit pyproject.toml
 	@command -v uv >/dev/null || { echo "uv is missing: install it with 'pip install uv'."; exit 1; }
-	@$(UV) --upgrade --output-file requirements.txt
-	@$(UV) --upgrade --group dev --output-file requirements-dev.txt
+	@uv pip compile pyproject.toml $(PIN) --output-file requirements.txt
+	@uv pip compile pyproject.toml $(PIN) --group dev --output-file requirements-dev.txt
+	@echo matrix-synapse | uv pip compile - $(PIN) --output-file requirements-synapse.txt
 
 clean: ## stop what was left running and delete .venv and caches; data stays
 	@if [ -x $(BIN)/python ]; then $(call each-var,stop); fi

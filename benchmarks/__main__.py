@@ -7,6 +7,7 @@ last line of the output is its result as one JSON object. A result with `"ok": f
 import ast
 import importlib
 import json
+import keyword
 import os
 import secrets
 import sys
@@ -25,7 +26,7 @@ Result = Mapping[str, Any]
 
 def available() -> Mapping[str, str]:
     """The benchmarks by name, each with the first line of its docstring; nothing is imported for it."""
-    trees = {file.stem: ast.parse(file.read_text()) for file in sorted(HERE.glob("[!_]*.py"))}
+    trees = {file.stem.rstrip("_"): ast.parse(file.read_text()) for file in sorted(HERE.glob("[!_]*.py"))}
     return {name: _purpose(tree) for name, tree in trees.items() if _has_main(tree)}
 
 
@@ -36,7 +37,7 @@ def run(names: Sequence[str], argv: Sequence[str]) -> dict[str, Result]:
         os.environ.setdefault(setting, value)
     with embedded.servers():
         django.setup()
-        return {name: importlib.import_module(f"benchmarks.{name}").main(argv) for name in names}
+        return {name: _module(name).main(argv) for name in names}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,6 +62,11 @@ def _list(known: Mapping[str, str]) -> None:
     for name, purpose in known.items():
         print(f"  {name:<12} {purpose}")
     print(f"  {'all':<12} Every one of them, one after the other.")
+
+
+def _module(name: str) -> Any:
+    """A benchmark whose name is a word of Python has a module that ends in an underscore: `import`."""
+    return importlib.import_module(f"benchmarks.{name}{'_' if keyword.iskeyword(name) else ''}")
 
 
 def _throwaway() -> Mapping[str, str]:

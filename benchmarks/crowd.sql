@@ -3,7 +3,7 @@
 -- Every five-hundredth is cooling down, half of these not any more.
 INSERT INTO accounts_recipient (id, owner_id, channel, kind, address, name, fields, attempts, cooldown_until,
                                 created_at)
-SELECT n, 1 + mod(n, %(owners)s), 'whatsapp', 'group', '+60' || (100000000 + n),
+SELECT n, 1 + mod(n, %(owners)s), 'whatsapp', 'group', (120363000000000000 + n) || '@g.us',
        'Group ' || n || ' of ' || md5(n::text), '{}', 0,
        CASE WHEN mod(n, 500) = 0 THEN now() + (mod(n, 96) - 48) * interval '1 hour' END, now()
 FROM generate_series(1, %(recipients)s) n;

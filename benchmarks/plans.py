@@ -15,10 +15,11 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, Recipient
-from accounts.recipient_search import matching
+from accounts.recipient_search import with_beginnings
+from accounts.recipient_states import in_state
 from activity.models import Attempt, Notification
 from benchmarks import crowd, scratch
-from delivery.models import Run, RunTarget
+from delivery.models import Run, RunAccount, RunTarget
 from reminders.models import FollowUp, Reminder
 
 # Tables that grow with every message: none of them may ever be read from end to end.
@@ -122,6 +123,7 @@ def tick(now: datetime) -> Iterator[Question]:
     yield Question.of("reminders that are due", "reminder_due", Reminder.objects.due(now).only("id"))
     yield Question.of("runs whose window closes", "run_closing", Run.objects.closing(now).only("id"))
     yield Question.of("runs whose window opens", "run_opening", Run.objects.opening(now).only("id"))
+    yield Question.of("runs that wait for another to end", "run_behind", Run.objects.behind().only("id"))
     yield Question(
         name="targets of a dead pump",
         index="target_rescue",
@@ -157,6 +159,23 @@ def pages(now: datetime) -> Iterator[Question]:
             RunTarget.objects.filter(run=1, status="pending", id__gt=500),
         ),
         (
+            "runs of an account, newest first",
+            "run_account_newest",
+            RunAccount.objects.filter(account=1).order_by("-run_id"),
+        ),
+        (
+            "troubles of an account, newest first",
+            "attempt_trouble",
+            Attempt.objects.filter(account=1, at__gt=now - timedelta(days=30))
+            .exclude(outcome="sent")
+            .order_by("-at"),
+        ),
+        (
+            "the message of a receipt",
+            "target_by_provider_id",
+            RunTarget.objects.filter(account=1, provider_id__in=["m-7", "m-8"]).order_by(),
+        ),
+        (
             "the last message to a recipient",
             "target_once_per_run",
             RunTarget.objects.filter(recipient=7).order_by("-run_id"),
@@ -164,11 +183,17 @@ def pages(now: datetime) -> Iterator[Question]:
         ("attempts, newest first", "attempt_by_owner", _attempts(owner, before=now - timedelta(hours=2))),
         ("attempts of everybody, newest first", "attempt_newest", Attempt.objects.order_by("-at", "-id")),
         ("attempts of a run, newest first", "attempt_by_run", Attempt.objects.filter(run=1).order_by("-id")),
-        ("recipients by name", "recipient_by_name", _recipients(owner, after="Group 5")),
+        ("recipients by name", "recipient_by_name", _recipients(after="Group 5").filter(owner=owner)),
+        ("recipients of everybody by name", "recipient_of_anybody", _recipients(after="Group 5")),
+        (
+            "recipients in one state by name",
+            "recipient_set_apart",
+            in_state(Recipient.objects.filter(owner=owner), "cooling_down").order_by("name", "id"),
+        ),
         (
             "recipients by the beginning of a word",
             "recipient_search",
-            matching(Recipient.objects.filter(owner=owner), "7501"),
+            with_beginnings(Recipient.objects.filter(owner=owner), ["7501"]),
         ),
         ("notifications, newest first", "notification_feed", Notification.objects.filter(owner=owner)),
         (
@@ -186,9 +211,9 @@ def _attempts(owner: int, *, before: datetime) -> QuerySet[Attempt]:
     return Attempt.objects.filter(beyond, owner=owner).order_by("-at", "-id")
 
 
-def _recipients(owner: int, *, after: str) -> QuerySet[Recipient]:
+def _recipients(*, after: str) -> QuerySet[Recipient]:
     beyond = Q(name__gte=after) & (Q(name__gt=after) | Q(id__gt=1_000))
-    return Recipient.objects.filter(beyond, owner=owner).order_by("name", "id")
+    return Recipient.objects.filter(beyond).order_by("name", "id")
 
 
 def ask(question: Question, *, times: int = 5) -> Answer:

@@ -69,8 +69,9 @@ class Rig:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"The workers did not start: see {self.folder}.")
             time.sleep(0.2)
+        time.sleep(5)  # until they are up and idle
 
-    def accounts(self, count: int, *, per_minute: int, concurrency: int) -> list[Account]:
+    def accounts(self, count: int, *, per_minute: int, concurrency: int, gateway: str = "") -> list[Account]:
         accounts = [
             Account(
                 owner=self.owner,
@@ -79,7 +80,11 @@ class Rig:
                 transport="sandbox",
                 status=Account.Status.ACTIVE,
                 group_concurrency=concurrency,
-                credentials={"base_url": self.sandbox.url, "account": f"a{number}", "token": "bench"},
+                credentials={
+                    "base_url": gateway or self.sandbox.url,
+                    "account": f"a{number}",
+                    "token": "bench",
+                },
             )
             for number in range(count)
         ]
@@ -130,17 +135,21 @@ class Rig:
                 raise RuntimeError(f"The runs did not end within {within:g} s: see {self.folder}.")
             time.sleep(0.25)
 
-    def use(self) -> "Use":
-        """CPU and memory of all processes, servers included, so far."""
+    def use(self, *others: int) -> "Use":
+        """CPU and memory of all processes so far, servers and `others` included."""
         mine = [psutil.Process(process.pid) for process in self.processes]
-        mine.append(psutil.Process(self.sandbox.pid))
+        mine += [psutil.Process(pid) for pid in (self.sandbox.pid, *others)]
         servers = [process for process in psutil.process_iter(["name"]) if _is_server(process)]
         family = {
             each.pid: each for parent in mine + servers for each in [parent, *parent.children(recursive=True)]
         }
+        spent: dict[str, float] = {}
+        for each in family.values():
+            spent[each.name()] = spent.get(each.name(), 0.0) + _cpu(each)
         return Use(
-            cpu=sum(_cpu(each) for each in family.values()),
+            cpu=sum(spent.values()),
             rss_mb=sum(_rss(each) for each in family.values()) / 1e6,
+            by_program=spent,
         )
 
     def stop(self) -> None:
@@ -153,6 +162,7 @@ class Rig:
 class Use:
     cpu: float
     rss_mb: float
+    by_program: Mapping[str, float]
 
 
 @contextmanager
@@ -184,7 +194,7 @@ def _other_redis() -> str:
     url = os.environ["REDIS_URL"]
     parts = urlsplit(url)
     if parts.scheme == "unix":
-        return urlunsplit(parts._replace(query=f"db={REDIS_DATABASE}"))
+        return f"unix://{parts.path}?db={REDIS_DATABASE}"  # `urlunsplit` would drop the empty host
     return urlunsplit(parts._replace(path=f"/{REDIS_DATABASE}"))
 
 

@@ -2,19 +2,20 @@
 
 import os
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import SessionMiddlewareStack
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 http = get_asgi_application()
 
-from activity.routing import websocket_urlpatterns  # noqa: E402 - models need Django set up first
+# Models need Django set up first.
+from activity.origin import SameOrigin  # noqa: E402
+from activity.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": http,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": SameOrigin(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -118,8 +118,10 @@ def _environment(var: Path, *, web: int, sandbox: int) -> dict[str, str]:
     """The environment of every process."""
     programs = Path(sys.prefix) / "bin"
     return {
+        "PUBLIC_URL": f"http://127.0.0.1:{web}",
         "SANDBOX_URL": f"http://127.0.0.1:{sandbox}",
         "SANDBOX_LOG": str(var / "sandbox.jsonl"),
+        "SANDBOX_GROUPS": "30",  # as many as the demo command says that each account has
         **os.environ,
         "PORT": str(web),
         "SANDBOX_PORT": str(sandbox),

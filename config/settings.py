@@ -5,6 +5,7 @@ from pathlib import Path
 
 import structlog
 from django.core.exceptions import ImproperlyConfigured
+from phonenumbers import SUPPORTED_REGIONS
 
 from config import embedded
 from config.embedded import database_settings
@@ -37,6 +38,10 @@ ALLOWED_HOSTS = [
     host.strip() for host in required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver").split(",")
 ]
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+# Where people and services outside reach us: in links of messages and in webhooks.
+PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
+if PUBLIC_URL and not PUBLIC_URL.startswith(("https://", "http://")):
+    raise ImproperlyConfigured(f"PUBLIC_URL is {PUBLIC_URL!r}: it must start with https:// or http://.")
 
 DATABASE_URL = env.text("DATABASE_URL") or embedded.urls(VAR).database
 REDIS_URL = env.text("REDIS_URL") or embedded.urls(VAR).redis
@@ -74,7 +79,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_structlog.middlewares.RequestMiddleware",
+    "config.request_log.RequestLog",
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.middleware.DisplayZone",
     "axes.middleware.AxesMiddleware",
@@ -113,6 +118,11 @@ DATABASES = {
             # For `delivery/statements.py`; Django's own queries are never prepared.
             "prepare_threshold": 5,
             "options": "-c plan_cache_mode=force_generic_plan",
+            # A server that vanished without a word is noticed within seconds; nothing to do with sockets of a folder.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
             **_database["OPTIONS"],
             "pool": {"min_size": 4, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
         },
@@ -152,6 +162,11 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = DEBUG or TESTING
 MEDIA_ROOT = Path(env.text("MEDIA_ROOT") or VAR / "media")
 MEDIA_MAX_MB = env.whole("MEDIA_MAX_MB", 100, 1, 2000)
+FILE_UPLOAD_HANDLERS = [
+    "reminders.uploads.SizeGuard",
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
@@ -192,12 +207,26 @@ CONTENT_SECURITY_POLICY = {
 }
 
 LIVE_PREFIX = "paceline:live"
+# A listener waits five seconds for a message, then asks again: with the client's own timeout of five, a quiet
+# socket would be cut off again and again.
+LIVE_REDIS_TIMEOUT = 15
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": LIVE_PREFIX},
+        "CONFIG": {
+            "hosts": [{"address": REDIS_URL, "socket_timeout": LIVE_REDIS_TIMEOUT}],
+            "prefix": LIVE_PREFIX,
+        },
     },
 }
+
+# Webhooks in: what a service may send at once.
+WEBHOOK_MAX_BYTES = env.whole("WEBHOOK_MAX_BYTES", 1_048_576, 1024, 33_554_432)
+
+# Web push (docs/notifications.md): all three or none.
+VAPID_PUBLIC_KEY = env.text("VAPID_PUBLIC_KEY")
+VAPID_PRIVATE_KEY = env.text("VAPID_PRIVATE_KEY")
+VAPID_SUBJECT = env.text("VAPID_SUBJECT")
 
 # Celery on Redis: one queue per account beside this common one.
 CELERY_BROKER_URL = broker_url(REDIS_URL)
@@ -262,10 +291,28 @@ OVERDUE_GAP_MIN_SECONDS = env.number("OVERDUE_GAP_MIN_SECONDS", 180, 0, 86_400)
 OVERDUE_GAP_MAX_SECONDS = env.number("OVERDUE_GAP_MAX_SECONDS", 300, 0, 86_400)
 OVERDUE_MAX_PER_HOUR = env.whole("OVERDUE_MAX_PER_HOUR", 10, 1, 100_000)
 OVERDUE_MAX_PER_DAY = env.whole("OVERDUE_MAX_PER_DAY", 50, 1, 1_000_000)
-LATENESS_LIMIT_MINUTES = env.number("LATENESS_LIMIT_MINUTES", 15, 0, 1440)
+LATENESS_LIMIT_MINUTES = env.number("LATENESS_LIMIT_MINUTES", 15, 1, 1440)
+
+# Conversations (SPEC C3 to C6).
+SECOND_MESSAGE_HOURS = env.number("SECOND_MESSAGE_HOURS", 24, 0.1, 720)
+STOP_WORDS = env.words("STOP_WORDS")  # none: those of reminders/stop_words.py
+FOLLOW_UP_MAX_ATTEMPTS = env.whole("FOLLOW_UP_MAX_ATTEMPTS", 3, 1, 3)
+FOLLOW_UP_COOLDOWN_HOURS = env.number("FOLLOW_UP_COOLDOWN_HOURS", 48, 0.1, 8760)
+FOLLOW_UP_MAX_QUEUE_SIZE = env.whole("FOLLOW_UP_MAX_QUEUE_SIZE", 5000, 1, 1_000_000)
+FOLLOW_UP_BACKPRESSURE_THRESHOLD = env.whole("FOLLOW_UP_BACKPRESSURE_THRESHOLD", 200, 0, 1_000_000)
+FOLLOW_UP_BACKPRESSURE_DELAY_MIN = env.number("FOLLOW_UP_BACKPRESSURE_DELAY_MIN", 0.2, 0, 10)
+FOLLOW_UP_BACKPRESSURE_DELAY_MAX = env.number("FOLLOW_UP_BACKPRESSURE_DELAY_MAX", 0.4, 0, 10)
+FOLLOW_UP_HYGIENE_MINUTES = env.whole("FOLLOW_UP_HYGIENE_MINUTES", 15, 1, 1440)
+FOLLOW_UP_LATEST_HOURS = env.number("FOLLOW_UP_LATEST_HOURS", 24, 1, 8760)
+
+# The country of phone numbers without a country code, for owners who set none of their own.
+PHONE_REGION = env.text("PHONE_REGION").upper()
+IMPORT_MAX_MB = env.whole("IMPORT_MAX_MB", 50, 1, 1000)
+IMPORT_MAX_ROWS = env.whole("IMPORT_MAX_ROWS", 500_000, 1, 5_000_000)
 
 SANDBOX_URL = env.text("SANDBOX_URL", "http://127.0.0.1:8081")
 
+METRICS_TOKEN = env.text("METRICS_TOKEN")
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO")
 LOG_JSON = env.flag("LOG_JSON", default=not DEBUG)
 _log_processors: list[structlog.typing.Processor] = [
@@ -290,10 +337,12 @@ LOGGING = {
             "foreign_pre_chain": _log_processors,
         },
     },
+    "filters": {"without_secrets": {"()": "config.request_log.WithoutSecrets"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "axes": {"level": "WARNING"},
+        "django.request": {"filters": ["without_secrets"]},
         "celery.beat": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
@@ -310,6 +359,15 @@ structlog.configure(
     cache_logger_on_first_use=True,
 )
 
+if PHONE_REGION and PHONE_REGION not in SUPPORTED_REGIONS:
+    raise ImproperlyConfigured(
+        f"PHONE_REGION ({PHONE_REGION}) is not a country: write its two letters, like MY."
+    )
+if len({bool(VAPID_PUBLIC_KEY), bool(VAPID_PRIVATE_KEY), bool(VAPID_SUBJECT)}) > 1:
+    raise ImproperlyConfigured(
+        "Web push needs VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY and VAPID_SUBJECT, or none of them. "
+        "`manage.py make_vapid_keys` makes the keys; the subject is like mailto:you@example.com."
+    )
 if WINDOW_START_HOUR >= WINDOW_END_HOUR:
     raise ImproperlyConfigured(
         f"WINDOW_START_HOUR ({WINDOW_START_HOUR}) must be before WINDOW_END_HOUR ({WINDOW_END_HOUR})."
@@ -317,6 +375,7 @@ if WINDOW_START_HOUR >= WINDOW_END_HOUR:
 for _low, _high in (
     ("PART_GAP_MIN_MS", "PART_GAP_MAX_MS"),
     ("OVERDUE_GAP_MIN_SECONDS", "OVERDUE_GAP_MAX_SECONDS"),
+    ("FOLLOW_UP_BACKPRESSURE_DELAY_MIN", "FOLLOW_UP_BACKPRESSURE_DELAY_MAX"),
 ):
     if globals()[_low] > globals()[_high]:
         raise ImproperlyConfigured(f"{_low} must not be above {_high}.")

@@ -12,6 +12,7 @@ from redis import Redis
 from accounts.models import User
 from config.environment import broker_url
 from config.redis import client
+from delivery.wire import hang_up
 from tests.factories import OperatorFactory, StaffFactory, TeamMateFactory
 from tests.redis_database import free_database, with_database
 
@@ -46,13 +47,20 @@ def staff(db: None) -> User:
     return StaffFactory.create(username="staff")
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """A database with connections cannot be dropped, and the engine's loop keeps its own."""
+    yield
+    hang_up()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def redis_url() -> Iterator[str]:
     """Points the settings at a Redis database that only this process uses, for all tests."""
     with free_database(django_settings.VAR / "tests") as number:
         url = with_database(django_settings.REDIS_URL, number)
         layers: dict[str, Any] = deepcopy(django_settings.CHANNEL_LAYERS)
-        layers["default"]["CONFIG"]["hosts"] = [url]
+        layers["default"]["CONFIG"]["hosts"][0]["address"] = url
         with override_settings(REDIS_URL=url, CELERY_BROKER_URL=broker_url(url), CHANNEL_LAYERS=layers):
             client.cache_clear()
             yield url

@@ -17,7 +17,18 @@ from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Seq
 from factory.django import DjangoModelFactory, Password
 from factory.helpers import post_generation
 
-from accounts.models import Account, ConsentChange, Limit, Recipient, Tag, TeamMate, User
+from accounts.models import (
+    Account,
+    ConsentChange,
+    GroupSync,
+    Import,
+    ImportRow,
+    Limit,
+    Recipient,
+    Tag,
+    TeamMate,
+    User,
+)
 from accounts.models.account import Action, Channel
 from activity.models import Attempt, Inbound, Notification, PushSubscription
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
@@ -120,6 +131,18 @@ class LimitFactory(Factory[Limit]):
     per_minute = 40
 
 
+class GroupSyncFactory(Factory[GroupSync]):
+    """One that is under way."""
+
+    class Meta:
+        model = GroupSync
+
+    class Params:
+        finished = Trait(finished_at=now(), seen=12, added=12)
+
+    account = SubFactory(AccountFactory)
+
+
 class TagFactory(Factory[Tag]):
     class Meta:
         model = Tag
@@ -135,7 +158,7 @@ class RecipientFactory(Factory[Recipient]):
         model = Recipient
 
     class Params:
-        group = Trait(kind=Recipient.Kind.GROUP, address=Sequence(lambda n: f"120363{n:012}"))
+        group = Trait(kind=Recipient.Kind.GROUP, address=Sequence(lambda n: f"120363{n:012}@g.us"))
         mailbox = Trait(
             kind=Recipient.Kind.MAILBOX,
             channel=Channel.EMAIL,
@@ -170,6 +193,34 @@ class ConsentChangeFactory(Factory[ConsentChange]):
     move = ConsentChange.Move.OUT
     at = now()
     how = "Wrote STOP."
+
+
+class ImportFactory(Factory[Import]):
+    """A checked file of WhatsApp numbers. The file itself is made where a test uploads one."""
+
+    class Meta:
+        model = Import
+
+    class Params:
+        done = Trait(status=Import.Status.DONE, finished_at=now())
+
+    owner = SubFactory(OperatorFactory)
+    filename = Sequence(lambda n: f"people-{n}.csv")
+    format = LazyFunction(lambda: {"kind": "csv", "encoding": "utf-8", "delimiter": ","})
+    columns = LazyFunction(lambda: [{"title": "Phone", "means": "address", "variable": ""}])
+    status = Import.Status.CHECKED
+    counts = LazyFunction(lambda: {"rows": 1, "bad": 0, "twins": 0, "known": 0, "new": 1})
+
+
+class ImportRowFactory(Factory[ImportRow]):
+    class Meta:
+        model = ImportRow
+
+    job = SubFactory(ImportFactory)
+    number = Sequence(lambda n: n + 2)
+    written = SelfAttribute("address")
+    address = Sequence(lambda n: f"+6013{n:07}")
+    kind = "person"
 
 
 class MediaFactory(Factory[Media]):
@@ -290,6 +341,9 @@ class RunFactory(Factory[Run]):
         partial = Trait(status=RunStatus.PARTIAL, sent=1, failed=1, finished_at=now())
         lost = Trait(status=RunStatus.FAILED, failed=1, finished_at=now())
         canceled = Trait(status=RunStatus.CANCELED, canceled_at=now(), finished_at=now())
+        second = Trait(
+            kind=Run.Kind.SECOND, first_target=SubFactory("tests.factories.RunTargetFactory", sent=True)
+        )
         missed = Trait(status=RunStatus.SKIPPED, started_at=None, finished_at=now())
         archived = Trait(archived_at=now())
 
@@ -404,8 +458,8 @@ class InboundFactory(Factory[Inbound]):
         model = Inbound
 
     class Params:
-        receipt = Trait(kind=Inbound.Kind.RECEIPT, text="")
-        session = Trait(kind=Inbound.Kind.SESSION, text="", recipient=None)
+        receipt = Trait(kind=Inbound.Kind.RECEIPT, text="", state="delivered")
+        session = Trait(kind=Inbound.Kind.SESSION, text="", state="working", recipient=None)
         handled = Trait(handled_at=now())
 
     account = SubFactory(AccountFactory)
@@ -457,6 +511,7 @@ class FollowUpFactory(Factory[FollowUp]):
         model = FollowUp
 
     class Params:
+        on_its_way = Trait(status=FollowUp.Status.SENDING, sent_as=SubFactory(RunTargetFactory))
         sent = Trait(status=FollowUp.Status.SENT, ended_at=now())
         removed = Trait(status=FollowUp.Status.REMOVED, removed_reason="opted out", ended_at=now())
 

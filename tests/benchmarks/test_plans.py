@@ -26,7 +26,7 @@ def test_the_crowd_is_as_large_as_asked_for_and_its_counters_are_right() -> None
 
 def test_rows_can_be_added_to_the_crowd() -> None:
     crowd.fill(SMALL)
-    assert OperatorFactory.create().pk == SMALL.owners + 1
+    assert OperatorFactory.create(username="one more").pk == SMALL.owners + 1
 
 
 def test_every_query_is_served_by_an_index() -> None:

@@ -1,6 +1,7 @@
 """A real Chromium on a real server. Every page is watched: an error in its console fails the test."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
+from tests.browser.site import Site
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 ARGUMENTS = (
@@ -49,9 +51,31 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def site(django_db_setup: None, redis_url: str) -> Iterator[Site]:
+    """All of it as it is served, sockets included: for modules whose `address` is the site's."""
+    with Site() as served:
+        yield served
+
+
 @pytest.fixture
-def new_page(browser: Browser, live_server: LiveServer) -> Iterator[NewPage]:
-    """Opens pages: `new_page(user=..., width=360, scheme="dark", javascript=False, axe=True)`."""
+def address(live_server: LiveServer) -> str:
+    """Where the pages are served; a module that needs sockets has a `Site` instead."""
+    return live_server.url
+
+
+@pytest.fixture
+def sockets() -> bool:
+    """Whether there are sockets at that address. Django's live server has none: pages get a silent one."""
+    return False
+
+
+@pytest.fixture
+def new_page(browser: Browser, address: str, sockets: bool) -> Iterator[NewPage]:
+    """Opens pages: `new_page(user=..., width=360, scheme="dark", javascript=False, axe=True)`.
+
+    `troubled` is for a page whose requests are meant to fail.
+    """
     problems: list[str] = []
     contexts: list[BrowserContext] = []
 
@@ -66,22 +90,26 @@ def new_page(browser: Browser, live_server: LiveServer) -> Iterator[NewPage]:
         scheme: Scheme = "light",
         javascript: bool = True,
         axe: bool = False,
+        troubled: bool = False,
     ) -> Page:
         context = browser.new_context(
-            base_url=live_server.url,
+            base_url=address,
             viewport={"width": width, "height": 800},
             color_scheme=scheme,
             java_script_enabled=javascript,
             bypass_csp=axe,  # axe-core measures with styles of its own
         )
         contexts.append(context)
+        if not sockets:
+            context.route_web_socket(re.compile("/ws/"), lambda _: None)
         if axe:
             context.add_init_script(path=AXE)
         if user is not None:
             name = django_settings.SESSION_COOKIE_NAME
-            context.add_cookies([{"name": name, "value": session_of(user), "url": live_server.url}])
+            context.add_cookies([{"name": name, "value": session_of(user), "url": address}])
         opened = context.new_page()
-        opened.on("console", note)
+        if not troubled:  # a server that is away is an error to the console, and the point of the test
+            opened.on("console", note)
         opened.on("pageerror", lambda error: problems.append(str(error)))
         return opened
 

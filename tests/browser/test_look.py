@@ -24,7 +24,16 @@ pytestmark = [
 
 PASSWORD = "a long way to the pace line"
 PUBLIC = ("/login/", "/styleguide/")
-PRIVATE = ("/", "/reminders/", "/recipients/", "/accounts/", "/activity/")
+PRIVATE = (
+    "/",
+    "/reminders/",
+    "/recipients/",
+    "/accounts/",
+    "/activity/",
+    "/activity/attempts/",
+    "/follow-ups/",
+    "/notifications/",
+)
 SCHEMES = ("light", "dark")
 
 

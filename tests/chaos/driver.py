@@ -25,6 +25,7 @@ from delivery import lifecycle, queues  # noqa: E402
 from delivery.models import Run, RunTarget  # noqa: E402
 from reminders.fire import fire as fire_reminder  # noqa: E402
 from reminders.models import Part, Reminder, ReminderAccount  # noqa: E402
+from reminders.scheduling import schedule as schedule_reminder  # noqa: E402
 
 COUNTS = ("total", "pending", "sending", "sent", "failed", "skipped", "unconfirmed")
 
@@ -54,24 +55,54 @@ def add_account(
 
 def change_limits(*, account: int, limits: dict[str, Any]) -> None:
     Limit.objects.filter(account_id=account).update(**limits)
-    queues.wake([account])
+    queues.wake_on_commit([account])
 
 
 def fire(*, account: int, targets: int, parts: int) -> int:
     """A run of `targets` new groups, around the clock."""
     sender = Account.objects.select_related("owner").get(pk=account)
+    return fire_reminder(_reminder(sender, targets, parts=parts, schedule=Reminder.Schedule.BY_HAND)).pk
+
+
+def _reminder(sender: Account, targets: int, *, parts: int = 1, **when: Any) -> Reminder:
     reminder = Reminder.objects.create(
         owner=sender.owner,
         name=f"To the groups of {sender.name}",
         window_start_hour=0,
         window_end_hour=24,
-        schedule=Reminder.Schedule.BY_HAND,
+        **when,
     )
     for position in range(parts):
         Part.objects.create(reminder=reminder, position=position, text=f"Part {position} for {{{{ name }}}}")
     ReminderAccount.objects.create(reminder=reminder, account=sender, position=0)
     reminder.recipients.set(_groups(sender, targets))
-    return fire_reminder(reminder).pk
+    return reminder
+
+
+def schedule(*, account: int, targets: int, after: list[float]) -> list[int]:
+    """One-off reminders to new groups, due so many seconds from now."""
+    sender = Account.objects.select_related("owner").get(pk=account)
+    now = datetime.now(UTC)
+    return [
+        schedule_reminder(
+            _reminder(sender, targets, schedule="once", fire_at=now + timedelta(seconds=seconds))
+        ).pk
+        for seconds in after
+    ]
+
+
+def firings(*, reminders: list[int]) -> list[dict[str, Any]]:
+    """The runs of reminders, and whether each is for the moment at which its reminder was due."""
+    runs = Run.objects.filter(reminder__in=reminders).select_related("reminder").order_by("pk")
+    return [
+        {
+            "run": run.pk,
+            "reminder": run.reminder_id,
+            "status": run.status,
+            "on_its_moment": run.due_at == run.reminder.fire_at,
+        }
+        for run in runs
+    ]
 
 
 def _groups(sender: Account, count: int) -> list[Recipient]:
@@ -81,7 +112,7 @@ def _groups(sender: Account, count: int) -> list[Recipient]:
             owner=sender.owner,
             channel=sender.channel,
             kind=Recipient.Kind.GROUP,
-            address=f"120363{number:012}",
+            address=f"120363{number:012}@g.us",
             name=f"Group {number}",
         )
         for number in range(first, first + count)
@@ -103,6 +134,12 @@ def targets(*, run: int) -> list[dict[str, Any]]:
 def outcomes(*, run: int) -> list[str]:
     """The ledger's words, one per attempt."""
     return list(Attempt.objects.filter(run_id=run).order_by("pk").values_list("outcome", flat=True))
+
+
+def begun(*, run: int) -> list[int]:
+    """When each attempt began, in milliseconds."""
+    times = Attempt.objects.filter(run_id=run).order_by("at").values_list("at", flat=True)
+    return [round(at.timestamp() * 1000) for at in times]
 
 
 def account(*, account: int) -> dict[str, Any]:
@@ -146,9 +183,12 @@ VERBS: dict[str, Callable[..., Any]] = {
         add_account,
         change_limits,
         fire,
+        schedule,
+        firings,
         run,
         targets,
         outcomes,
+        begun,
         account,
         start_account,
         resume,

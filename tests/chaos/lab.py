@@ -50,6 +50,7 @@ class Lab:
     def __init__(self) -> None:
         self.servers = Servers()
         self.workers: list[Program] = []
+        self.beats: list[Program] = []
         self._programs: list[Program] = []
         self._named = 0
         try:
@@ -67,7 +68,7 @@ class Lab:
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=self.env, check=True)
         self.gateway = SandboxProcess(self.servers.home / "sandbox.jsonl")
         self.operator = Operator(self.env)
-        self._programs.append(programs.beat(env=self.env, folder=self.servers.home))
+        self.start_beat()
 
     def end(self) -> None:
         for program in self._programs:
@@ -77,6 +78,24 @@ class Lab:
         if hasattr(self, "gateway"):
             self.gateway.kill()
         self.servers.remove()
+
+    # Beat.
+
+    def start_beat(self) -> None:
+        """One more of them."""
+        beat = programs.beat(self._new_name("beat"), env=self.env, folder=self.servers.home)
+        self.beats.append(beat)
+        self._programs.append(beat)
+
+    def kill_beats(self) -> None:
+        while self.beats:
+            self.beats.pop().kill()
+
+    def want_beats(self, count: int) -> None:
+        while len(self.beats) > count:
+            self.beats.pop().kill()
+        while len(self.beats) < count:
+            self.start_beat()
 
     # Workers.
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,16 @@ class AccountView:
     fence: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiringView:
+    """A run in its reminder's history."""
+
+    run: int
+    reminder: int
+    status: str
+    on_its_moment: bool
+
+
 class Operator:
     """Speaks to a driver in a process of its own."""
 
@@ -91,6 +101,14 @@ class Operator:
         number: int = self._ask("fire", account=account, targets=targets, parts=parts)
         return number
 
+    def schedule(self, account: int, *, targets: int, after: Sequence[float]) -> list[int]:
+        """One-off reminders, due so many seconds from now."""
+        reminders: list[int] = self._ask("schedule", account=account, targets=targets, after=list(after))
+        return reminders
+
+    def firings(self, reminders: Sequence[int]) -> list[FiringView]:
+        return [FiringView(**firing) for firing in self._ask("firings", reminders=list(reminders))]
+
     def run(self, run: int) -> RunView:
         return RunView(**self._ask("run", run=run))
 
@@ -100,6 +118,11 @@ class Operator:
     def outcomes(self, run: int) -> list[str]:
         words: list[str] = self._ask("outcomes", run=run)
         return words
+
+    def begun(self, run: int) -> list[int]:
+        """When each attempt began, in milliseconds, by the ledger."""
+        times: list[int] = self._ask("begun", run=run)
+        return times
 
     def account(self, account: int) -> AccountView:
         return AccountView(**self._ask("account", account=account))

@@ -58,6 +58,6 @@ def worker(name: str, *, threads: int, env: Mapping[str, str], folder: Path) -> 
     return Program(name, command, env=env, log=folder / f"{name}.log")
 
 
-def beat(*, env: Mapping[str, str], folder: Path) -> Program:
+def beat(name: str, *, env: Mapping[str, str], folder: Path) -> Program:
     command = ["celery", "-A", "config", "beat", "--loglevel=warning"]
-    return Program("beat", command, env=env, log=folder / "beat.log")
+    return Program(name, command, env=env, log=folder / f"{name}.log")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -9,8 +10,8 @@ from tests.chaos.evidence import MINUTE, part_keys
 from tests.chaos.lab import Lab
 
 PER_HOUR = 30  # messages leave faster than this allows: a limiter that forgot would start to count anew
-LIMITS = {"per_minute": 600, "per_hour": PER_HOUR, "gap_min": 0.1, "gap_max": 0.1}
-WORST_SECOND = 11  # 100 ms apart, give or take what a busy machine adds
+GAP_MS = 100
+LIMITS = {"per_minute": 600, "per_hour": PER_HOUR, "gap_min": GAP_MS / 1000, "gap_max": GAP_MS / 1000}
 TARGETS = 40
 
 
@@ -47,7 +48,8 @@ def test_a_redis_that_is_lost_mid_run_costs_no_message_and_no_limit(
     lab.operator.change_limits(sender.id, per_hour=10 * PER_HOUR)
     assert lab.settled(run).status == "success"
     assert sender.seen.arrivals() == dict.fromkeys(part_keys(lab.operator.targets(run)), 1)
-    assert sender.seen.worst(1000) <= WORST_SECOND
+    # By the ledger: between here and the gateway's log a busy machine may hold a message up, and not the next.
+    assert min(after - before for before, after in pairwise(lab.operator.begun(run))) >= GAP_MS
 
 
 @pytest.mark.soak

@@ -55,6 +55,12 @@ class TestProduction:
             "[settings.SESSION_COOKIE_SECURE, settings.CSRF_COOKIE_SECURE, settings.SECURE_SSL_REDIRECT]"
         ) == [True, True, True]
 
+    def test_a_public_address_without_a_scheme_is_refused(self) -> None:
+        assert complaint(PUBLIC_URL="paceline.example").endswith("it must start with https:// or http://.")
+
+    def test_the_public_address_ends_without_a_slash(self) -> None:
+        assert value_of("settings.PUBLIC_URL", PUBLIC_URL="https://a.example/") == "https://a.example"
+
     def test_keys_are_a_list_with_the_newest_first(self) -> None:
         assert value_of("settings.ENCRYPTION_KEYS", ENCRYPTION_KEY="new,old") == ["new", "old"]
 

@@ -1,0 +1,91 @@
+"""A receiver that costs almost nothing: nginx if it is installed, else the sandbox.
+
+It answers as the sandbox does, takes whatever it is sent, and its access log is the witness.
+"""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.process import SandboxProcess
+from sandbox.witness import deliveries
+
+CONFIGURATION = """
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log warn;
+events {{ worker_connections 4096; }}
+http {{
+    log_format witness '$http_idempotency_key';
+    access_log {folder}/received.log witness buffer=64k flush=100ms;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    keepalive_requests 10000000;
+    keepalive_timeout 300s;
+    default_type application/json;
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        location /api/ {{ return 201 '{{"id": "$request_id"}}'; }}
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """Where messages go, and what arrived there: every key that was received, as often as it was."""
+
+    name: str
+    url: str
+    pid: int
+    log: Path
+
+    def received(self) -> Counter[str]:
+        if self.name == "sandbox":
+            return Counter(str(line.get("key", "")) for line in deliveries(self.log))
+        time.sleep(0.3)  # until it has flushed its log
+        return Counter(self.log.read_text().split())
+
+
+@contextmanager
+def sink(folder: Path) -> Iterator[Sink]:
+    program = shutil.which("nginx")
+    if program is None:
+        with SandboxProcess(folder / "sandbox.jsonl") as sandbox:
+            yield Sink(name="sandbox", url=sandbox.url, pid=sandbox.pid, log=sandbox.log)
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder.chmod(0o755)  # as root, nginx works as another user
+    (folder / "nginx.conf").write_text(CONFIGURATION.format(folder=folder, port=port))
+    process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-e", folder / "error.log"])
+    try:
+        _wait_for(port)
+        yield Sink(name="nginx", url=f"http://127.0.0.1:{port}", pid=process.pid, log=folder / "received.log")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return

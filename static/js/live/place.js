@@ -1,0 +1,60 @@
+// Puts what a message says into its places:
+//   data-run="12"          holds data-text="sent" (any text of the message), data-part (a bar's segment), data-count
+//   data-run-status="12"   holds a pill; data-account-status="5" as well
+//   data-unread            the bell's number
+const BAR_WIDTH = 1000; // activity/plots.py draws in the same units
+
+export function placeRun(message) {
+  for (const place of document.querySelectorAll(`[data-run="${message.run}"]`)) {
+    texts(place, message.text);
+    bar(place, message);
+    for (const item of place.querySelectorAll("[data-count]")) {
+      item.toggleAttribute("data-none", !message.counts[item.dataset.count]);
+    }
+  }
+  pills(`[data-run-status="${message.run}"]`, message);
+}
+
+export function placeAccount(message) {
+  for (const place of document.querySelectorAll(`[data-account="${message.account}"]`)) texts(place, message.text);
+  pills(`[data-account-status="${message.account}"]`, message);
+}
+
+export function placeUnread({ unread }) {
+  for (const place of document.querySelectorAll("[data-unread]")) {
+    place.textContent = unread > 99 ? "99+" : unread;
+    place.hidden = !unread;
+  }
+}
+
+function texts(place, words) {
+  for (const [name, text] of Object.entries(words)) {
+    for (const spot of place.querySelectorAll(`[data-text="${name}"]`)) {
+      if (spot.textContent !== text) spot.textContent = text;
+    }
+  }
+}
+
+function bar(place, { counts, total }) {
+  let x = 0;
+  for (const [name, count] of Object.entries(counts)) {
+    const width = total ? (BAR_WIDTH * count) / total : 0;
+    const part = place.querySelector(`[data-part="${name}"]`);
+    part?.setAttribute("x", x);
+    part?.setAttribute("width", width);
+    x += width;
+  }
+  const label = Object.entries(counts).filter(([, count]) => count).map(([name, count]) => `${count} ${name}`);
+  place.querySelector(".bar")?.setAttribute("aria-label", label.join(", ") || "no targets");
+}
+
+function pills(selector, { status, look }) {
+  for (const place of document.querySelectorAll(selector)) {
+    const pill = place.querySelector(".pill");
+    const symbol = pill?.querySelector("use");
+    if (!symbol) continue;
+    pill.className = `pill pill-${status.replaceAll("_", "-")} tone-${look.tone}`;
+    symbol.setAttribute("href", symbol.getAttribute("href").replace(/#.*/, `#${look.icon}`));
+    pill.lastChild.textContent = look.word;
+  }
+}

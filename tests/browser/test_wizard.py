@@ -1,0 +1,214 @@
+"""The wizard in a browser: a first reminder delivered by a newcomer, with and without script, on any screen."""
+
+import threading
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from playwright.sync_api import Page, expect
+from pytest_django import Settings
+from redis import Redis
+
+from accounts.models import Account, User
+from delivery import engine
+from delivery.models import Run
+from reminders.models import Reminder
+from sandbox.process import SandboxProcess
+from sandbox.witness import deliveries
+from tests.browser.conftest import NewPage
+from tests.browser.test_look import PASSWORD, axe_findings, sideways, visit
+from tests.delivery.conftest import gateway, quick
+from tests.factories import (
+    AccountFactory,
+    LimitFactory,
+    PartFactory,
+    RecipientFactory,
+    ReminderFactory,
+    RunAccountFactory,
+    RunFactory,
+    RunTargetFactory,
+    TagFactory,
+    UserFactory,
+)
+
+__all__ = ["gateway", "quick"]  # fixtures
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SOON = 15_000
+
+
+@pytest.fixture
+def newcomer(transactional_db: None, redis: Redis, gateway: SandboxProcess) -> User:
+    """Somebody with a sandbox account and three groups, and nothing sent yet."""
+    user = UserFactory.create(username="nadia", with_password=True)
+    name = f"first-{uuid4().hex}"
+    credentials = {"base_url": gateway.url, "account": name, "token": "a-token-of-the-newcomer"}
+    account = AccountFactory.create(owner=user, name="Practice phone", credentials=credentials)
+    LimitFactory.create(account=account, per_minute=60_000)
+    for group in ("Choir", "Garden club", "Parents"):
+        RecipientFactory.create(owner=user, name=group, account=account, group=True)
+    return user
+
+
+def worker(account: Account) -> threading.Thread:
+    def work() -> None:
+        try:
+            engine.pump(account.pk)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def received(gateway: SandboxProcess, account: Account) -> list[str]:
+    name = account.credentials["account"]
+    return sorted(line["text"] for line in deliveries(gateway.log) if line["account"] == name)
+
+
+def test_a_newcomer_gets_a_first_reminder_delivered(
+    page: Page, newcomer: User, gateway: SandboxProcess, quick: Settings
+) -> None:
+    account = Account.objects.get(owner=newcomer)
+    page.goto("/reminders/")
+    page.get_by_label("Username").fill("nadia")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="Write a reminder").click()
+
+    page.get_by_label("Text of part 1").fill("Hello {{ name }}, see you on Saturday!")
+    expect(page.locator("#preview")).to_contain_text("Hello Choir, see you on Saturday!", timeout=SOON)
+    page.reload()  # it was saved while typing
+    expect(page.get_by_label("Text of part 1")).to_have_value("Hello {{ name }}, see you on Saturday!")
+    page.get_by_role("button", name="Continue").click()
+
+    expect(page.get_by_label("Practice phone")).to_be_checked()
+    page.get_by_label("Choir").check()
+    expect(page.locator("#audience")).to_contain_text("1 group", timeout=SOON)
+    page.get_by_role("button", name="Choose all 3").click()
+    expect(page.locator("#audience")).to_contain_text("3 groups")
+    page.get_by_role("button", name="Continue").click()
+
+    page.get_by_text("By hand", exact=True).click()
+    page.get_by_label("From").select_option("0")
+    page.get_by_label("Until").select_option("24")
+    expect(page.locator("#timing")).to_contain_text("By hand, whenever you fire it", timeout=SOON)
+    page.get_by_role("button", name="Continue").click()
+
+    expect(page.locator("#forecast")).to_contain_text("Fits in window")
+    page.get_by_role("button", name="Send now to 3 groups").click()
+    expect(page.get_by_role("heading", name="Run of Hello")).to_be_visible()
+    pump = worker(account)
+    expect(page.locator(".run-progress")).to_contain_text("3 of 3 sent", timeout=SOON)
+    expect(page.locator(".run-progress")).to_contain_text("Success", timeout=SOON)
+    pump.join()
+    assert received(gateway, account) == [
+        f"Hello {name}, see you on Saturday!" for name in ("Choir", "Garden club", "Parents")
+    ]
+
+
+def test_without_javascript_the_whole_wizard_can_be_done(
+    new_page: NewPage, newcomer: User, quick: Settings
+) -> None:
+    page = new_page(user=newcomer, javascript=False)
+    page.goto("/reminders/new")
+    page.get_by_label("Name").fill("Saturday")
+    page.get_by_label("Text of part 1").fill("Second")
+    page.locator("#first").get_by_role("button", name="Add a text").click()
+    page.get_by_label("Text of part 2").fill("First")
+    page.locator("#first-1").get_by_role("button", name="Move up").click()
+    expect(page.get_by_label("Text of part 1")).to_have_value("First")
+    page.get_by_role("button", name="Continue").click()
+
+    page.get_by_role("searchbox").fill("par")
+    page.get_by_role("searchbox").press("Enter")
+    page.get_by_label("Parents").check()
+    page.get_by_role("button", name="Back").click()
+    expect(page.get_by_label("Name")).to_have_value("Saturday")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("#audience")).to_contain_text("1 group")
+    page.get_by_role("button", name="Continue").click()
+
+    page.get_by_label("Repeating").check()
+    page.get_by_label("How often").select_option("weekdays")
+    page.get_by_label("Time zone").fill("Asia/Kuala_Lumpur")
+    page.get_by_role("button", name="Check the times").click()
+    expect(page.locator("#timing")).to_contain_text("At 09:00 on Monday through Friday")
+    expect(page.locator("#timing time")).to_have_count(5)
+    page.get_by_role("button", name="Continue").click()
+
+    page.get_by_role("button", name="Schedule for 1 group, first").click()
+    expect(page.get_by_role("heading", level=1, name="Saturday")).to_be_visible()
+    reminder = Reminder.objects.get()
+    assert (reminder.status, reminder.cron) == ("scheduled", "0 9 * * 1-5")
+    assert list(reminder.parts.values_list("text", flat=True)) == ["First", "Second"]
+
+
+def test_accounts_that_are_ticked_quickly_are_all_chosen(new_page: NewPage, newcomer: User) -> None:
+    for name in ("Second phone", "Third phone"):
+        AccountFactory.create(owner=newcomer, name=name)
+    reminder = ReminderFactory.create(owner=newcomer, accounts=0)
+    page = new_page(user=newcomer)
+    page.goto(f"/reminders/{reminder.pk}/recipients")
+    page.evaluate("document.querySelectorAll('[name=account]').forEach((box) => box.click())")
+    expect(page.locator("#audience")).to_contain_text("get it now", timeout=SOON)
+    page.wait_for_load_state("networkidle")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_text("Choose at least one recipient")).to_be_visible()
+    expect(page.locator("[name=account]:checked")).to_have_count(3)
+    assert reminder.reminder_accounts.count() == 3
+
+
+@pytest.fixture
+def rich(transactional_db: None, redis: Redis) -> User:
+    """Somebody with a reminder of every sort, and long words in it."""
+    user = UserFactory.create(username="nadia")
+    long = "Wohnungseigentümergemeinschaft-Donaudampfschifffahrtsgesellschaft"
+    account = AccountFactory.create(owner=user, name=long, waking=True)
+    tag = TagFactory.create(owner=user, name="Nachbarschaftsversammlungsteilnehmer")
+    people = RecipientFactory.create_batch(3, owner=user, name=long, tags=[tag])
+    RecipientFactory.create(owner=user, opted_out=True, tags=[tag])
+    values = {"owner": user, "accounts": [account], "recipients": people, "tags": [tag]}
+    ReminderFactory.create(name="", pk=1, **values)
+    reminder = ReminderFactory.create(name=long, pk=2, scheduled=True, repeating=True, **values)
+    PartFactory.create(reminder=reminder, with_media=True, position=1, media__stored=True)
+    PartFactory.create(reminder=reminder, second=True, text=long * 3)
+    run = RunFactory.create(reminder=reminder, pk=1, sent=3, failed=1, unconfirmed=1, sending=1, pending=9)
+    RunAccountFactory.create(run=run, account=account)
+    RunTargetFactory.create(run=run, recipient=people[0], account=account, unconfirmed=True)
+    RunFactory.create(reminder=reminder, pk=2, paused=True, sent=3, pending=200, summary=f"Closed. {long}")
+    return user
+
+
+PAGES = (
+    "/reminders/2/",
+    "/reminders/1/message",
+    "/reminders/2/message",
+    "/reminders/1/recipients",
+    "/reminders/1/when",
+    "/reminders/2/when",
+    "/reminders/1/review",
+    "/reminders/2/fire",
+    "/reminders/1/discard",
+    "/runs/1/",
+    "/runs/2/",
+    "/runs/2/cancel",
+)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_every_page_fits_and_axe_finds_nothing_serious(
+    new_page: NewPage, rich: User, scheme: str, width: int
+) -> None:
+    page = new_page(user=rich, width=width, scheme=scheme, axe=True)
+    findings: dict[str, object] = {}
+    for path in PAGES:
+        visit(page, path)
+        if wide := sideways(page):
+            findings[path] = f"{wide} px too wide"
+        elif found := axe_findings(page):
+            findings[path] = found
+    assert not findings, findings
+    assert Run.objects.count() == 2
