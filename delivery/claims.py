@@ -1,6 +1,6 @@
 """The engine's statements for one account: choose a run, claim targets, let go of them.
 
-Each is one round trip. Each locks the run before its targets, as `lifecycle.py` does, so that none can
+Each is one round trip. Each locks the run before its targets, as `lifecycle` does, so that none can
 deadlock with another; each that changes targets moves the run's counters in the same statement, so that they
 add up at every commit (SPEC R3); and each carries the fencing number of the pump's lease, so that a pump that
 lost its lease changes nothing. What is written around each message is in `records.py`.

@@ -1,6 +1,6 @@
 """Connecting an account to its service: pairing, looking, logging out.
 
-What the service says becomes the account's status by `sessions.py`, and every move is one of `lifecycle.py`.
+What the service says becomes the account's status by `sessions.py`, and every move is one of `lifecycle`.
 """
 
 from contextlib import suppress

@@ -25,6 +25,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 EVERY_DAY = frozenset(range(7))
 _TICK = timedelta.resolution
+_FAR_OFF_DAYS = 14  # how far ahead windows that touch are taken as one
 
 
 class BadWindowError(ValueError):
@@ -114,6 +115,16 @@ def opens_at(window: Window, now: datetime) -> datetime:
 def closes_at(window: Window, now: datetime) -> datetime:
     """The end of the window that is open at `now`, or else of the next one."""
     return _open_or_next(window, now).end
+
+
+def last_close(window: Window, now: datetime) -> datetime:
+    """When the window that is open at `now` closes; windows that touch, as from 0 to 24, are one."""
+    end = closes_at(window, now)
+    for _ in range(_FAR_OFF_DAYS):
+        if not is_open(window, end):
+            break
+        end = closes_at(window, end)
+    return end
 
 
 def sendable_until(window: Window, now: datetime, guard_seconds: float) -> datetime:

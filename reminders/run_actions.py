@@ -1,4 +1,4 @@
-"""What a person does to a run from its pages: each a POST that calls one function of `delivery/lifecycle.py`.
+"""What a person does to a run from its pages: each a POST that calls one function of `delivery/lifecycle`.
 
 Pressed twice, a button does its work once: the second press finds the run in another state, and says so.
 """

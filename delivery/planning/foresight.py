@@ -11,14 +11,14 @@ from django.db.models import Count
 
 from accounts.models import Account
 from delivery.forecast import estimate, simulate, thinned
-from delivery.lifecycle import last_close, window_of
+from delivery.lifecycle import window_of
 from delivery.limits import why_never
 from delivery.models import Run, RunTarget
 from delivery.planning.course import Course, Job, Point, Sender
 from delivery.planning.outlook import Expected, Forecast, told
 from delivery.planning.standing import rank_of, senders, shares_of
 from delivery.states import TargetStatus
-from delivery.window import Missed, Window, on_fire, opens_at
+from delivery.window import Missed, Window, last_close, on_fire, opens_at
 
 MOST_COUNTED = 20_000  # targets of a run that are counted account by account; of more, each has an even share
 
