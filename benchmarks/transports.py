@@ -17,9 +17,9 @@ from benchmarks.receiver import Receiver, receiver
 from delivery.outcomes import Rejected, Sent
 from delivery.transports import kinds
 from delivery.transports.base import Message, Transport
-from delivery.transports.http import Request, open_session
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.mail import SENDER_FIELDS, Sender, written_out
+from delivery.transports.http.exchange import Request, open_session
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.mail.composing import SENDER_FIELDS, Sender, written_out
 
 MESSAGES = 300
 ROUNDS = 5

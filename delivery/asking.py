@@ -24,7 +24,7 @@ from delivery.transports.base import (
     TransportError,
     UnansweredError,
 )
-from delivery.transports.http import open_session
+from delivery.transports.http.exchange import open_session
 
 T = TypeVar("T")
 

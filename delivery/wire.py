@@ -22,7 +22,7 @@ from delivery.clerk import Clerk
 from delivery.keeper import Keeper
 from delivery.outcomes import Outcome, Unknown
 from delivery.transports.base import Message, Timeouts, Transport
-from delivery.transports.http import open_session
+from delivery.transports.http.exchange import open_session
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

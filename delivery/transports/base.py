@@ -249,7 +249,7 @@ class Timeouts:
 
 
 class Transport(ABC):
-    """One account's way to its service. Kinds that speak HTTP start from `http_transport.HttpTransport`."""
+    """One account's way to its service. Kinds that speak HTTP start from `http.transport.HttpTransport`."""
 
     kind: ClassVar[str]
     label: ClassVar[str]
@@ -269,6 +269,11 @@ class Transport(ABC):
         self._secrets = [self.credentials[each.name] for each in self.credential_fields if each.secret]
         self._session = session
         self.timeouts = timeouts or Timeouts()
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Take out of the credentials what every request needs; raises CredentialsError."""
+        return
 
     @property
     def session(self) -> aiohttp.ClientSession:

@@ -3,28 +3,25 @@
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-import aiohttp
-
 from delivery.outcomes import Outcome, Rejected, Sent
-from delivery.transports import cloud_codes, cloud_reports
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     CredentialField,
-    Credentials,
     InboundEvent,
     Media,
     MediaRef,
     Message,
-    Timeouts,
     Uploaded,
     WebhookRequest,
 )
-from delivery.transports.files import form_request
-from delivery.transports.http import Answer, Request, below, gateway_url, json_request
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.reading import at, text
-from delivery.transports.whatsapp import CHANNELS, number
+from delivery.transports.http.exchange import Answer, Request, below, gateway_url
+from delivery.transports.http.files import form_request
+from delivery.transports.http.reading import at, text
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.reports import cloud_api as reports
+from delivery.transports.vocabulary import cloud_api as codes
+from delivery.transports.vocabulary.whatsapp import CHANNELS, number
 
 # Others are taken as documents; WhatsApp would show them no better.
 IMAGES = frozenset({"image/jpeg", "image/png"})
@@ -76,18 +73,11 @@ class CloudApiTransport(HttpTransport):
         ),
     )
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         self._phone = below(
             gateway_url(self.credentials["base_url"], label="Address"), self.credentials["phone_id"]
         )
-        self._headers = {"Authorization": f"Bearer {self.credentials['token']}"}
+        self.headers = {"Authorization": f"Bearer {self.credentials['token']}"}
 
     # Messages
 
@@ -102,7 +92,7 @@ class CloudApiTransport(HttpTransport):
             "to": number(message.address),
             **self._content(message),
         }
-        return json_request("POST", self._phone / "messages", headers=self._headers, payload=payload)
+        return self.request("POST", self._phone / "messages", payload)
 
     def _content(self, message: Message) -> dict[str, Any]:
         if message.media is not None:
@@ -128,7 +118,7 @@ class CloudApiTransport(HttpTransport):
     def build_upload(self, media: Media, file: BinaryIO) -> Request:
         fields = {"messaging_product": "whatsapp", "type": media.content_type}
         return form_request(
-            self._phone / "media", headers=self._headers, fields=fields, media=media, file=file
+            self._phone / "media", headers=self.headers, fields=fields, media=media, file=file
         )
 
     def parse_uploaded(self, answer: Answer) -> Uploaded | Outcome:
@@ -138,7 +128,7 @@ class CloudApiTransport(HttpTransport):
     def parse_failure(self, answer: Answer) -> Outcome:
         code = at(answer.json(), "error", "code")
         said = self.said(answer, self.describe(answer)[1])
-        known = cloud_codes.outcome(code, said) if isinstance(code, int) else None
+        known = codes.outcome(code, said) if isinstance(code, int) else None
         return known or super().parse_failure(answer)
 
     def describe(self, answer: Answer) -> tuple[str, str]:
@@ -149,22 +139,19 @@ class CloudApiTransport(HttpTransport):
 
     # The account
 
-    async def status(self) -> AccountState:
-        return await self.state_behind(self._state())
-
-    async def _state(self) -> AccountState:
+    async def ask_state(self) -> AccountState:
         url = self._phone.with_query(fields="id,status,quality_rating")
-        found = await self.ask(json_request("GET", url, headers=self._headers))
+        found = await self.ask(self.request("GET", url))
         return STATES.get(text(found, "status"), AccountState.WORKING)
 
     # Webhooks
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
         secret = self.credentials["app_secret"]
-        return cloud_reports.parse(request, phone_id=self.credentials["phone_id"], app_secret=secret)
+        return reports.parse(request, phone_id=self.credentials["phone_id"], app_secret=secret)
 
     def webhook_challenge(self, query: Mapping[str, str], secret: str) -> str:
-        return cloud_reports.challenge(query, secret)
+        return reports.challenge(query, secret)
 
 
 def _media(message: Message, media: MediaRef) -> dict[str, Any]:

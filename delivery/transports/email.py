@@ -6,22 +6,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO
 
-import aiohttp
-
 from delivery.outcomes import AccountBlocked, Outcome, RateLimited, Rejected, Sent, TryAgain
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     CredentialField,
-    Credentials,
     CredentialsError,
     Message,
-    Timeouts,
     Transport,
 )
-from delivery.transports.files import opened
-from delivery.transports.mail import SENDER_FIELDS, Sender, written_out
-from delivery.transports.smtp import Envelope, Mailman, Server
+from delivery.transports.http.files import opened
+from delivery.transports.mail.composing import SENDER_FIELDS, Sender, written_out
+from delivery.transports.mail.smtp import Envelope, Mailman, Server
 
 MOST_FILE_BYTES = 25 * 10**6  # what most mail servers take, before they count the encoding
 IDLE_SECONDS = 30.0  # most servers wait for minutes, and none likes a guest who says nothing for longer
@@ -58,14 +54,7 @@ class EmailTransport(Transport):
         *SENDER_FIELDS,
     )
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         self._sender = Sender(self.credentials)
         self._mailman = Mailman(self._server())
         self._goodbye: asyncio.TimerHandle | None = None

@@ -1,6 +1,6 @@
 """E-mail through a provider's HTTP API.
 
-anymail knows how each provider wants a message and what its answer says; the way there is ours (`http.py`), so that a
+anymail knows how each provider wants a message and what its answer says; the way there is ours (`http/`), so that a
 provider has the same timeouts and outcomes as every other service (docs/decisions/0011-e-mail.md).
 """
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, BinaryIO
 
-import aiohttp
 import requests
 from anymail.exceptions import AnymailError
 from yarl import URL
@@ -20,29 +19,15 @@ from delivery.transports.base import (
     AccountState,
     Capabilities,
     CredentialField,
-    Credentials,
     CredentialsError,
     Media,
     Message,
-    Timeouts,
 )
-from delivery.transports.http import STATUSES, Answer, Request, gateway_url
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.mail import SENDER_FIELDS, Mail, Sender
-from delivery.transports.reading import items, text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """One of anymail's backends, and what it calls the key."""
-
-    name: str
-    label: str
-    key: str = "api_key"
-    second_key: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
-    shows_pictures: bool = True  # in the message, and not only attached
-    keeps_message_id: bool = False  # else it makes its own, and some refuse ours
+from delivery.transports.http.exchange import STATUSES, Answer, Request, gateway_url
+from delivery.transports.http.reading import items, text
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.mail.composing import SENDER_FIELDS, Mail, Sender
+from delivery.transports.vocabulary.mail_providers import PROVIDERS, WORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,28 +36,6 @@ class MailRequest(Request):
 
     mail: Mail = field(repr=False)
     payload: Any = field(repr=False)
-
-
-WORDS = ("message", "Message", "ErrorMessage", "error", "description")
-PROVIDERS = {
-    provider.name: provider
-    for provider in (
-        Provider(name="brevo", label="Brevo", shows_pictures=False),
-        Provider(name="mailersend", label="MailerSend", key="api_token"),
-        Provider(name="mailgun", label="Mailgun", keeps_message_id=True),
-        Provider(name="mailjet", label="Mailjet", second_key="secret_key"),
-        Provider(name="mandrill", label="Mandrill"),
-        Provider(
-            name="postmark",
-            label="Postmark",
-            key="server_token",
-            headers=(("X-PM-KeepID", "true"),),
-            keeps_message_id=True,
-        ),
-        Provider(name="resend", label="Resend"),
-        Provider(name="sparkpost", label="SparkPost"),
-    )
-}
 
 
 class EmailProviderTransport(HttpTransport):
@@ -111,14 +74,7 @@ class EmailProviderTransport(HttpTransport):
     statuses = {**STATUSES, 402: AccountBlocked}
     most_file_bytes = 25 * 10**6
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         self._provider = PROVIDERS[self.credentials["provider"]]
         self._sender = Sender(self.credentials, shows_pictures=self._provider.shows_pictures)
         self._backend = self._made()

@@ -3,32 +3,29 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, BinaryIO
 
-import aiohttp
 from yarl import URL
 
 from delivery.outcomes import NotConnected, Outcome, Rejected, Sent
-from delivery.transports import evolution_reports
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     Contact,
     CredentialField,
-    Credentials,
     InboundEvent,
     Media,
     Message,
     Pairing,
-    Timeouts,
     UnansweredError,
     Webhook,
     WebhookRequest,
 )
-from delivery.transports.evolution_reports import STATES
-from delivery.transports.files import json_request_with_file
-from delivery.transports.http import Answer, Request, below, gateway_url, json_request
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.reading import at, items, picture, text
-from delivery.transports.whatsapp import CHANNELS, QR_SECONDS, number
+from delivery.transports.http.exchange import Answer, Request, below, gateway_url
+from delivery.transports.http.files import json_request_with_file
+from delivery.transports.http.reading import at, items, picture, text
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.reports import evolution as reports
+from delivery.transports.reports.evolution import STATES
+from delivery.transports.vocabulary.whatsapp import CHANNELS, QR_SECONDS, number
 
 # Its words for a session that is down, in answers whose status says anything from 400 to 500.
 DOWN = ("connection closed", "not connected", "does not exist", "connection lost")
@@ -57,24 +54,17 @@ class EvolutionTransport(HttpTransport):
     # The server reads at most 136 MB of JSON, and base64 makes a file larger by a third.
     most_file_bytes = 100 * 10**6
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         self._instance = self.credentials["instance"]
         self._base = gateway_url(self.credentials["base_url"], label="Address")
-        self._headers = {"apikey": self.credentials["api_key"]}
+        self.headers = {"apikey": self.credentials["api_key"]}
 
     # Messages
 
     def build_message(self, message: Message, key: str) -> Request:  # noqa: ARG002 (Evolution takes none)
         # No `delay`: the server would hold the call open for it, and pace is our business.
         payload = {"number": number(message.address), "text": message.text}
-        return self._post(self._url("message", "sendText"), payload)
+        return self.request("POST", self._url("message", "sendText"), payload)
 
     def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request:  # noqa: ARG002
         def payload(content: str) -> Mapping[str, Any]:
@@ -88,7 +78,7 @@ class EvolutionTransport(HttpTransport):
             }
 
         url = self._url("message", "sendMedia")
-        return json_request_with_file(url, headers=self._headers, payload=payload, file=file)
+        return json_request_with_file(url, headers=self.headers, payload=payload, file=file)
 
     def parse_sent(self, answer: Answer) -> Outcome:
         provider_id = text(answer.json(), "key", "id")
@@ -115,46 +105,35 @@ class EvolutionTransport(HttpTransport):
 
     # The session
 
-    async def status(self) -> AccountState:
-        return await self.state_behind(self._state())
-
-    async def _state(self) -> AccountState:
-        found = await self.ask(self._get(self._url("instance", "connectionState")))
+    async def ask_state(self) -> AccountState:
+        found = await self.ask(self.request("GET", self._url("instance", "connectionState")))
         return STATES.get(text(found, "instance", "state"), AccountState.STOPPED)
 
     async def connect(self, webhook: Webhook | None) -> AccountState:
-        try:
-            state = await self._state()
-        except UnansweredError as error:
-            if not isinstance(error.outcome, NotConnected):
-                raise
+        known = await self.answered_if_there(self.request("GET", self._url("instance", "connectionState")))
+        if known is None:
             await self._create(webhook)
             return AccountState.PAIRING
         if webhook is not None:
-            await self.answered(
-                self._post(self._url("webhook", "set"), evolution_reports.webhook_update(webhook))
-            )
+            update = reports.webhook_update(webhook)
+            await self.answered(self.request("POST", self._url("webhook", "set"), update))
+        state = STATES.get(text(known.json(), "instance", "state"), AccountState.STOPPED)
         if state is AccountState.STOPPED:
-            await self.answered(self._get(self._url("instance", "connect")))
+            await self.answered(self.request("GET", self._url("instance", "connect")))
             return AccountState.PAIRING
         return state
 
     async def _create(self, webhook: Webhook | None) -> None:
         payload = {"instanceName": self._instance, "integration": "WHATSAPP-BAILEYS", "qrcode": True}
         if webhook is not None:
-            payload["webhook"] = evolution_reports.webhook_of(webhook)
-        await self.answered(self._post(self._base / "instance" / "create", payload))
+            payload["webhook"] = reports.webhook_of(webhook)
+        await self.answered(self.request("POST", self._base / "instance" / "create", payload))
 
     async def disconnect(self) -> None:
-        request = json_request("DELETE", self._url("instance", "logout"), headers=self._headers)
-        try:
-            await self.answered(request)
-        except UnansweredError as error:
-            if not isinstance(error.outcome, NotConnected):
-                raise
+        await self.answered_if_there(self.request("DELETE", self._url("instance", "logout")))
 
     async def pairing(self) -> Pairing:
-        answer = await self.answered(self._get(self._url("instance", "connect")))
+        answer = await self.answered(self.request("GET", self._url("instance", "connect")))
         code, image = text(answer.json(), "code"), picture(text(answer.json(), "base64"))
         if not code and not image:
             # Connected already, or no code yet.
@@ -163,37 +142,28 @@ class EvolutionTransport(HttpTransport):
 
     async def pairing_code(self, phone: str) -> str:
         url = self._url("instance", "connect").with_query(number=number(phone))
-        answer = await self.answered(self._get(url))
-        if code := text(answer.json(), "pairingCode"):
-            return code
-        raise UnansweredError(self.unreadable(answer))
+        return await self.ask_for(self.request("GET", url), "pairingCode")
 
     # Whom it reaches
 
     async def check_number(self, address: str) -> bool:
-        request = self._post(self._url("chat", "whatsappNumbers"), {"numbers": [number(address)]})
+        request = self.request("POST", self._url("chat", "whatsappNumbers"), {"numbers": [number(address)]})
         return any(at(each, "exists") is True for each in await self.ask_list(request))
 
     async def recipients(self) -> AsyncIterator[Contact]:
         # All at once: it has no pages. It refuses the question without `getParticipants`.
         url = self._url("group", "fetchAllGroups").with_query(getParticipants="false")
-        for row in await self.ask_list(self._get(url)):
+        for row in await self.ask_list(self.request("GET", url)):
             if address := text(row, "id"):
                 yield Contact(address=address, name=text(row, "subject") or address, kind="group")
 
     # Webhooks
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
-        return evolution_reports.parse(request, instance=self._instance)
+        return reports.parse(request, instance=self._instance)
 
     def _url(self, area: str, verb: str) -> URL:
         return below(self._base, area, verb, self._instance)
-
-    def _get(self, url: URL) -> Request:
-        return json_request("GET", url, headers=self._headers)
-
-    def _post(self, url: URL, payload: object) -> Request:
-        return json_request("POST", url, headers=self._headers, payload=payload)
 
 
 def _media_type(content_type: str, *, caption: str) -> str:

@@ -10,10 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-import aiohttp
-
 from delivery.outcomes import AccountBlocked, Outcome, RateLimited, Rejected, Sent, TryAgain, Unknown
-from delivery.transports import matrix_sync
 from delivery.transports.base import (
     AccountState,
     Capabilities,
@@ -24,14 +21,14 @@ from delivery.transports.base import (
     Media,
     Message,
     Polled,
-    Timeouts,
     UnansweredError,
     Uploaded,
     sendable,
 )
-from delivery.transports.http import STATUSES, Answer, Request, below, gateway_url, json_request
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.reading import items, text
+from delivery.transports.http.exchange import STATUSES, Answer, Request, below, gateway_url
+from delivery.transports.http.reading import items, text
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.reports import matrix as reports
 
 # About the account; every other refusal is about the room or the message.
 ABOUT_THE_ACCOUNT = frozenset(
@@ -77,14 +74,7 @@ class MatrixTransport(HttpTransport):
     statuses = {**STATUSES, 403: Rejected}
     most_file_bytes = 50 * 10**6  # what Synapse takes unless told otherwise
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         told = self.credentials
         if not told["access_token"] and not (told["user"] and told["password"]):
             raise CredentialsError("Access token is missing, or else User and Password.")
@@ -102,7 +92,7 @@ class MatrixTransport(HttpTransport):
             # A homeserver would take it, and nobody could open it.
             return Rejected(reason="the file has no address on a homeserver", code="bad_handle")
         url = below(self._api, "rooms", message.address, "send", "m.room.message", key)
-        return json_request("PUT", url, headers={}, payload=_content(message))
+        return self.request("PUT", url, _content(message))
 
     def parse_sent(self, answer: Answer) -> Outcome:
         event_id = text(answer.json(), "event_id")
@@ -131,15 +121,12 @@ class MatrixTransport(HttpTransport):
 
     # Questions
 
-    async def status(self) -> AccountState:
-        return await self.state_behind(self._state())
-
-    async def _state(self) -> AccountState:
+    async def ask_state(self) -> AccountState:
         await self._own_id()
         return AccountState.WORKING
 
     async def recipients(self) -> AsyncIterator[Contact]:
-        found = await self.ask(json_request("GET", self._api / "joined_rooms", headers={}))
+        found = await self.ask(self.request("GET", self._api / "joined_rooms"))
         rooms = [room for room in items(found, "joined_rooms") if isinstance(room, str)]
         for start in range(0, len(rooms), NAMES_AT_ONCE):
             some = rooms[start : start + NAMES_AT_ONCE]
@@ -147,21 +134,21 @@ class MatrixTransport(HttpTransport):
                 yield Contact(address=room, name=name, kind="group")
 
     async def poll(self, since: str) -> Polled:
-        url = (self._api / "sync").with_query(matrix_sync.query(since))
+        url = (self._api / "sync").with_query(reports.query(since))
         try:
-            found = await self.ask(json_request("GET", url, headers={}))
+            found = await self.ask(self.request("GET", url))
         except UnansweredError as error:
             if since and isinstance(error.outcome, Rejected):
                 return await self.poll("")  # another homeserver's, or one that it has forgotten
             raise
         # What was said before the first poll is nobody's answer to anything.
-        events = matrix_sync.events(found, own=await self._own_id()) if since else []
+        events = reports.events(found, own=await self._own_id()) if since else []
         return Polled(events=tuple(events), since=text(found, "next_batch"))
 
     async def _name_of(self, room: str) -> str:
         for state, field in (("m.room.name", "name"), ("m.room.canonical_alias", "alias")):
             url = below(self._api, "rooms", room, "state", state)
-            answer = await self.exchange(json_request("GET", url, headers={}))
+            answer = await self.exchange(self.request("GET", url))
             if not isinstance(answer, Answer):
                 raise UnansweredError(answer)
             if found := text(answer.json(), field):
@@ -169,7 +156,7 @@ class MatrixTransport(HttpTransport):
         return room  # it has no name: its members see each other's
 
     async def _own_id(self) -> str:
-        return text(await self.ask(json_request("GET", self._api / "account/whoami", headers={})), "user_id")
+        return text(await self.ask(self.request("GET", self._api / "account/whoami")), "user_id")
 
     # Logging in
 
@@ -209,7 +196,7 @@ class MatrixTransport(HttpTransport):
             "device_id": f"PACELINE{hashlib.sha256(self.credentials['user'].encode()).hexdigest()[:8].upper()}",
             "initial_device_display_name": "Paceline",
         }
-        request = json_request("POST", self._api / "login", headers={}, payload=payload)
+        request = self.request("POST", self._api / "login", payload)
         answer = await super().exchange(request)
         if isinstance(answer, Unknown):
             return TryAgain(reason=answer.reason)  # of a login; no message was sent yet

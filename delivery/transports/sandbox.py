@@ -5,27 +5,23 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-import aiohttp
-
 from delivery.outcomes import Outcome, Sent, TryAgain
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     Contact,
     CredentialField,
-    Credentials,
     InboundEvent,
     Media,
     Message,
     Pairing,
-    Timeouts,
     Uploaded,
     Webhook,
     WebhookRequest,
 )
-from delivery.transports.http import Answer, Request, below, gateway_url, json_request
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.sandbox_reports import STATES, reported
+from delivery.transports.http.exchange import Answer, Request, below, gateway_url, json_request
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.reports.sandbox import STATES, reported
 
 PAGE = 500
 MOST_GROUPS = 100_000
@@ -69,18 +65,11 @@ class SandboxTransport(HttpTransport):
         ),
     )
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         base = gateway_url(self.credentials["base_url"], label="Address")
         self._api = below(base, "api", self.credentials["account"])
         self._messages = self._api / "messages"
-        self._headers = {"Authorization": f"Bearer {self.credentials['token']}"}
+        self.headers = {"Authorization": f"Bearer {self.credentials['token']}"}
         self._idempotent = self.credentials["idempotent"] != "no"
         self._capabilities = replace(self.default_capabilities, idempotent=self._idempotent)
 
@@ -96,12 +85,10 @@ class SandboxTransport(HttpTransport):
             payload |= {"media": _handle(message), "caption": message.text}
         if self._idempotent:
             return json_request(
-                "POST", self._messages, headers={**self._headers, "Idempotency-Key": key}, payload=payload
+                "POST", self._messages, headers={**self.headers, "Idempotency-Key": key}, payload=payload
             )
         # A reference is written to the sandbox's log, and never makes a message go out only once.
-        return json_request(
-            "POST", self._messages, headers=self._headers, payload={**payload, "reference": key}
-        )
+        return self.request("POST", self._messages, {**payload, "reference": key})
 
     def parse_sent(self, answer: Answer) -> Outcome:
         provider_id = answer.json().get("id")
@@ -109,7 +96,7 @@ class SandboxTransport(HttpTransport):
 
     def build_upload(self, media: Media, file: BinaryIO) -> Request:
         headers = {
-            **self._headers,
+            **self.headers,
             "Content-Type": media.content_type,
             "X-Filename": quote(media.filename),  # a header holds ASCII only
         }
@@ -125,17 +112,14 @@ class SandboxTransport(HttpTransport):
             return TryAgain(reason=self.said(answer, self.describe(answer)[1]))
         return super().parse_failure(answer)
 
-    async def status(self) -> AccountState:
-        return await self.state_behind(self._state())
-
-    async def _state(self) -> AccountState:
-        found = await self.ask(json_request("GET", self._api / "status", headers=self._headers))
+    async def ask_state(self) -> AccountState:
+        found = await self.ask(self.request("GET", self._api / "status"))
         return STATES.get(str(found.get("state")), AccountState.STOPPED)
 
     async def recipients(self) -> AsyncIterator[Contact]:
         for offset in range(0, MOST_GROUPS, PAGE):
             url = (self._api / "groups").with_query(limit=PAGE, offset=offset)
-            groups = (await self.ask(json_request("GET", url, headers=self._headers))).get("groups", [])
+            groups = (await self.ask(self.request("GET", url))).get("groups", [])
             for group in groups:
                 yield Contact(address=str(group["id"]), name=str(group["name"]), kind="group")
             if len(groups) < PAGE:
@@ -145,27 +129,25 @@ class SandboxTransport(HttpTransport):
         wishes: dict[str, Any] = {"pair": self.credentials["pairing"] == "yes"}
         if webhook is not None:
             wishes["webhook"] = {"url": webhook.url, "secret": webhook.secret}
-        request = json_request("PUT", self._api / "session", headers=self._headers, payload=wishes)
+        request = self.request("PUT", self._api / "session", wishes)
         return STATES.get(str((await self.ask(request)).get("state")), AccountState.STOPPED)
 
     async def disconnect(self) -> None:
-        await self.tell(json_request("DELETE", self._api / "session", headers=self._headers))
+        await self.answered(self.request("DELETE", self._api / "session"))
 
     async def pairing(self) -> Pairing:
-        found = await self.ask(json_request("GET", self._api / "qr", headers=self._headers))
+        found = await self.ask(self.request("GET", self._api / "qr"))
         return Pairing(
             code=str(found.get("code", "")), expires_in=float(found.get("expires_in_ms", 0)) / 1000
         )
 
     async def pairing_code(self, phone: str) -> str:
-        request = json_request(
-            "POST", self._api / "pairing-code", headers=self._headers, payload={"phone": phone}
-        )
+        request = self.request("POST", self._api / "pairing-code", {"phone": phone})
         return str((await self.ask(request)).get("code", ""))
 
     async def check_number(self, address: str) -> bool:
         url = (self._api / "numbers").joinpath(quote(address, safe=""), encoded=True)
-        return (await self.ask(json_request("GET", url, headers=self._headers))).get("exists") is True
+        return (await self.ask(self.request("GET", url))).get("exists") is True
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
         return reported(request)

@@ -10,27 +10,26 @@ import aiohttp
 from yarl import URL
 
 from delivery.outcomes import Outcome, Rejected, Sent, TryAgain, Unknown
-from delivery.transports import unipile_errors, unipile_reports
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     Contact,
     CredentialField,
-    Credentials,
     InboundEvent,
     Media,
     Message,
-    Timeouts,
     UnansweredError,
     Webhook,
     WebhookRequest,
     sendable,
 )
-from delivery.transports.http import STATUSES, Answer, Failure, Request, below, gateway_url, json_request
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.mail_html import html_of
-from delivery.transports.reading import items, text
-from delivery.transports.unipile_reports import STATES
+from delivery.transports.http.exchange import STATUSES, Answer, Failure, Request, below, gateway_url
+from delivery.transports.http.reading import items, text
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.mail.html import html_of
+from delivery.transports.reports import unipile as reports
+from delivery.transports.reports.unipile import STATES
+from delivery.transports.vocabulary import unipile as errors
 
 LONGEST_NOTE = 300
 PAGE = 1000
@@ -63,17 +62,10 @@ class UnipileTransport(HttpTransport):
     statuses: ClassVar[Mapping[int, Failure]] = {**STATUSES, 501: Rejected}
     most_file_bytes = 15 * 10**6
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         self._api = gateway_url(self.credentials["base_url"], label="DSN") / "api" / "v1"
         self._account = self.credentials["account_id"]
-        self._headers = {"X-API-KEY": self.credentials["api_key"], "Accept": "application/json"}
+        self.headers = {"X-API-KEY": self.credentials["api_key"], "Accept": "application/json"}
         self._known: dict[str, str] = {}
 
     # Messages
@@ -108,8 +100,8 @@ class UnipileTransport(HttpTransport):
 
     def parse_failure(self, answer: Answer) -> Outcome:
         slug, detail = self.describe(answer)
-        reason = unipile_errors.WORDS.get(slug) or self.said(answer, detail or slug)
-        known = unipile_errors.outcome_of(slug, reason)
+        reason = errors.WORDS.get(slug) or self.said(answer, detail or slug)
+        known = errors.outcome_of(slug, reason)
         if known is not None:
             return known
         outcome = super().parse_failure(answer)
@@ -117,14 +109,11 @@ class UnipileTransport(HttpTransport):
 
     def describe(self, answer: Answer) -> tuple[str, str]:
         found = answer.json()
-        return unipile_errors.slug_of(text(found, "type")), text(found, "detail") or text(found, "title")
+        return errors.slug_of(text(found, "type")), text(found, "detail") or text(found, "title")
 
     # The account and whom it reaches
 
-    async def status(self) -> AccountState:
-        return await self.state_behind(self._state())
-
-    async def _state(self) -> AccountState:
+    async def ask_state(self) -> AccountState:
         found = await self._get(below(self._api, "accounts", self._account))
         states = [
             STATES.get(text(source, "status"), AccountState.STOPPED) for source in items(found, "sources")
@@ -149,13 +138,13 @@ class UnipileTransport(HttpTransport):
     # Webhooks
 
     async def connect(self, webhook: Webhook | None) -> AccountState:
-        state = await self._state()
+        state = await self.ask_state()
         if webhook is not None:
             await self._register(webhook)
         return state
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
-        return unipile_reports.parse(request, account=self._account)
+        return reports.parse(request, account=self._account)
 
     async def _register(self, webhook: Webhook) -> None:
         """One webhook for each source, and none that leads elsewhere."""
@@ -165,18 +154,18 @@ class UnipileTransport(HttpTransport):
         for row in ours:
             if text(row, "request_url") != webhook.url and text(row, "id"):
                 url = below(self._api, "webhooks", text(row, "id"))
-                await self.tell(json_request("DELETE", url, headers=self._headers))
+                await self.answered(self.request("DELETE", url))
         there = {text(row, "source") for row in ours if text(row, "request_url") == webhook.url}
-        for source in unipile_reports.EVENTS:
+        for source in reports.EVENTS:
             if source not in there:
-                told = unipile_reports.registration(webhook, source=source, account=self._account, name=name)
+                told = reports.registration(webhook, source=source, account=self._account, name=name)
                 url = self._api / "webhooks"
-                await self.tell(json_request("POST", url, headers=self._headers, payload=told))
+                await self.answered(self.request("POST", url, told))
 
     # Requests
 
     async def _get(self, url: URL) -> dict[str, Any]:
-        return await self.ask(json_request("GET", url, headers=self._headers))
+        return await self.ask(self.request("GET", url))
 
     async def _look_up(self, name: str) -> str:
         """The id behind the name of a profile. LinkedIn counts this as a visit, so each is looked up once."""
@@ -199,7 +188,7 @@ class UnipileTransport(HttpTransport):
         payload = {"account_id": self._account, "provider_id": message.address}
         if note:
             payload["message"] = note
-        return json_request("POST", self._api / "users" / "invite", headers=self._headers, payload=payload)
+        return self.request("POST", self._api / "users" / "invite", payload)
 
     def _form(self, message: Message, media: Media | None, file: BinaryIO | None) -> Request:
         path, fields = self._email(message) if message.action == "email" else self._chat(message)
@@ -209,7 +198,7 @@ class UnipileTransport(HttpTransport):
             form.add_field(name, value)
         if media is not None and file is not None:
             form.add_field("attachments", file, filename=media.filename, content_type=media.content_type)
-        return Request(method="POST", url=self._api / path, headers=self._headers, body=form)
+        return Request(method="POST", url=self._api / path, headers=self.headers, body=form)
 
     def _chat(self, message: Message) -> tuple[str, dict[str, str]]:
         """A chat with one person goes on where it is, and begins where there is none."""

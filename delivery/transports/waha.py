@@ -3,32 +3,27 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, BinaryIO
 
-import aiohttp
-from yarl import URL
-
 from delivery.outcomes import FIRST_CONTACTS_LOCKED, NotConnected, Outcome, Rejected, Sent
-from delivery.transports import waha_reports
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     Contact,
     CredentialField,
-    Credentials,
     InboundEvent,
     Media,
     Message,
     Pairing,
-    Timeouts,
     UnansweredError,
     Webhook,
     WebhookRequest,
 )
-from delivery.transports.files import json_request_with_file
-from delivery.transports.http import Answer, Request, below, gateway_url, json_request
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.reading import at, picture, text
-from delivery.transports.waha_reports import STATES, message_id
-from delivery.transports.whatsapp import CHANNELS, LOCKED, QR_SECONDS, chat_id, number
+from delivery.transports.http.exchange import Answer, Request, below, gateway_url
+from delivery.transports.http.files import json_request_with_file
+from delivery.transports.http.reading import at, picture, text
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.reports import waha as reports
+from delivery.transports.reports.waha import STATES, message_id
+from delivery.transports.vocabulary.whatsapp import CHANNELS, LOCKED, QR_SECONDS, chat_id, number
 
 PAGE = 100
 MOST_GROUPS = 100_000
@@ -52,32 +47,27 @@ class WahaTransport(HttpTransport):
     # The server reads at most 50 MB of JSON, and base64 makes a file larger by a third.
     most_file_bytes = 36 * 10**6
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         self._name = self.credentials["session"]
         self._api = gateway_url(self.credentials["base_url"], label="Address") / "api"
         self._session_url = below(self._api, "sessions", self._name)
-        self._headers = {"X-Api-Key": self.credentials["api_key"]}
+        # Without the second it would send pictures of codes as they are.
+        self.headers = {"X-Api-Key": self.credentials["api_key"], "Accept": "application/json"}
 
     # Messages
 
     def build_message(self, message: Message, key: str) -> Request:  # noqa: ARG002 (WAHA takes none)
         payload = {**self._to(message), "text": message.text}
-        return json_request("POST", self._api / "sendText", headers=self._headers, payload=payload)
+        return self.request("POST", self._api / "sendText", payload)
 
     def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request:  # noqa: ARG002
         def payload(content: str) -> Mapping[str, Any]:
             inside = {"mimetype": media.content_type, "filename": media.filename, "data": content}
-            return {**self._to(message), "caption": message.text, "file": inside}
+            shown = {"asNote": False} if method == "sendVideo" else {}
+            return {**self._to(message), "caption": message.text, "file": inside, **shown}
 
-        url = self._api / _method(media.content_type)
-        return json_request_with_file(url, headers=self._headers, payload=payload, file=file)
+        method = _method(media.content_type)
+        return json_request_with_file(self._api / method, headers=self.headers, payload=payload, file=file)
 
     def _to(self, message: Message) -> dict[str, str]:
         return {"session": self._name, "chatId": chat_id(message.address, person="@c.us")}
@@ -107,50 +97,33 @@ class WahaTransport(HttpTransport):
 
     # The session
 
-    async def status(self) -> AccountState:
-        return await self.state_behind(self._state())
-
-    async def _state(self) -> AccountState:
-        found = await self.ask(self._get(self._session_url))
+    async def ask_state(self) -> AccountState:
+        found = await self.ask(self.request("GET", self._session_url))
         return STATES.get(text(found, "status"), AccountState.STOPPED)
 
     async def connect(self, webhook: Webhook | None) -> AccountState:
-        found = await self._known_session()
-        config = waha_reports.config(at(found, "config"), webhook)
-        if found is None:
+        known = await self.answered_if_there(self.request("GET", self._session_url))
+        told = at(known.json(), "config") if known else None
+        config = reports.config(told, webhook)
+        if known is None:
             payload = {"name": self._name, "start": True, "config": config}
-            found = await self._post(self._api / "sessions", payload)
-        elif webhook is not None and not waha_reports.reports_already(at(found, "config"), webhook):
+            found = await self.ask(self.request("POST", self._api / "sessions", payload))
+        elif webhook is not None and not reports.reports_already(told, webhook):
             # Restarts the session, so only where there is something new to say.
-            request = json_request(
-                "PUT", self._session_url, headers=self._headers, payload={"config": config}
-            )
-            found = await self.ask(request)
+            found = await self.ask(self.request("PUT", self._session_url, {"config": config}))
+        else:
+            found = known.json()
         if text(found, "status") in {"STOPPED", "FAILED"}:
-            found = await self._post(self._session_url / "restart", {})
+            found = await self.ask(self.request("POST", self._session_url / "restart"))
         # A session that was just started shows its code in a moment.
         return STATES.get(text(found, "status"), AccountState.PAIRING)
 
-    async def _known_session(self) -> dict[str, Any] | None:
-        try:
-            return await self.ask(self._get(self._session_url))
-        except UnansweredError as error:
-            if isinstance(error.outcome, NotConnected):
-                return None
-            raise
-
     async def disconnect(self) -> None:
-        try:
-            await self.answered(json_request("POST", self._session_url / "logout", headers=self._headers))
-        except UnansweredError as error:
-            if not isinstance(error.outcome, NotConnected):
-                raise
+        await self.answered_if_there(self.request("POST", self._session_url / "logout"))
 
     async def pairing(self) -> Pairing:
         url = below(self._api, self._name, "auth", "qr").with_query(format="raw")
-        answer = await self.answered(
-            json_request("GET", url, headers={**self._headers, "Accept": "application/json"})
-        )
+        answer = await self.answered(self.request("GET", url))
         # Older servers know no other format than the picture.
         code, image = text(answer.json(), "value"), picture(text(answer.json(), "data"))
         if not code and not image:
@@ -159,17 +132,15 @@ class WahaTransport(HttpTransport):
 
     async def pairing_code(self, phone: str) -> str:
         url = below(self._api, self._name, "auth", "request-code")
-        payload = {"phoneNumber": number(phone)}
-        answer = await self.answered(json_request("POST", url, headers=self._headers, payload=payload))
-        if code := text(answer.json(), "code"):
-            return code
-        raise UnansweredError(self.unreadable(answer))
+        return await self.ask_for(self.request("POST", url, {"phoneNumber": number(phone)}), "code")
 
     # Whom it reaches
 
     async def check_number(self, address: str) -> bool:
         query = {"phone": number(address), "session": self._name}
-        found = await self.ask(self._get((self._api / "contacts" / "check-exists").with_query(query)))
+        found = await self.ask(
+            self.request("GET", (self._api / "contacts" / "check-exists").with_query(query))
+        )
         return at(found, "numberExists") is True
 
     async def recipients(self) -> AsyncIterator[Contact]:
@@ -178,8 +149,8 @@ class WahaTransport(HttpTransport):
             url = below(self._api, self._name, "groups").with_query(
                 limit=PAGE, offset=offset, sortBy="subject", sortOrder="asc"
             )
-            answer = await self.answered(self._get(url))
-            new = [contact for contact in waha_reports.groups(answer.body) if contact.address not in seen]
+            answer = await self.answered(self.request("GET", url))
+            new = [contact for contact in reports.groups(answer.body) if contact.address not in seen]
             for contact in new:
                 seen.add(contact.address)
                 yield contact
@@ -190,13 +161,7 @@ class WahaTransport(HttpTransport):
     # Webhooks
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
-        return waha_reports.parse(request, session=self._name)
-
-    def _get(self, url: URL) -> Request:
-        return json_request("GET", url, headers=self._headers)
-
-    async def _post(self, url: URL, payload: object) -> dict[str, Any]:
-        return await self.ask(json_request("POST", url, headers=self._headers, payload=payload))
+        return reports.parse(request, session=self._name)
 
 
 def _method(content_type: str) -> str:

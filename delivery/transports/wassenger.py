@@ -4,29 +4,25 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any, BinaryIO, ClassVar
 
-import aiohttp
-
 from delivery.outcomes import AccountBlocked, NotConnected, Outcome, RateLimited, Sent
-from delivery.transports import wassenger_reports
 from delivery.transports.base import (
     AccountState,
     Capabilities,
     Contact,
     CredentialField,
-    Credentials,
     InboundEvent,
     Media,
     Message,
-    Timeouts,
     Uploaded,
     WebhookRequest,
 )
-from delivery.transports.files import form_request
-from delivery.transports.http import STATUSES, Answer, Failure, Request, below, gateway_url, json_request
-from delivery.transports.http_transport import HttpTransport
-from delivery.transports.reading import at, parsed, text
-from delivery.transports.wassenger_reports import state
-from delivery.transports.whatsapp import CHANNELS
+from delivery.transports.http.exchange import STATUSES, Answer, Failure, Request, below, gateway_url
+from delivery.transports.http.files import form_request
+from delivery.transports.http.reading import at, parsed, text
+from delivery.transports.http.transport import HttpTransport
+from delivery.transports.reports import wassenger as reports
+from delivery.transports.reports.wassenger import state
+from delivery.transports.vocabulary.whatsapp import CHANNELS
 
 PAGE = 100
 MOST_GROUPS = 100_000
@@ -62,17 +58,10 @@ class WassengerTransport(HttpTransport):
         409: NotConnected,  # the device is not ready, or used elsewhere
     }
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        session: aiohttp.ClientSession | None,
-        *,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        super().__init__(credentials, session, timeouts=timeouts)
+    def prepare(self) -> None:
         self._api = gateway_url(self.credentials["base_url"], label="Address") / "v1"
         self._device = below(self._api, "devices", self.credentials["device"])
-        self._headers = {"Token": self.credentials["token"]}
+        self.headers = {"Token": self.credentials["token"]}
 
     # Messages
 
@@ -89,14 +78,14 @@ class WassengerTransport(HttpTransport):
             if not message.media.handle:
                 raise ValueError("Upload the media first: Wassenger sends it by its id.")
             payload["media"] = {"file": message.media.handle}
-        return json_request("POST", self._api / "messages", headers=self._headers, payload=payload)
+        return self.request("POST", self._api / "messages", payload)
 
     def parse_sent(self, answer: Answer) -> Outcome:
         provider_id = text(answer.json(), "id")
         return Sent(provider_id=provider_id) if provider_id else self.unreadable(answer)
 
     def build_upload(self, media: Media, file: BinaryIO) -> Request:
-        return form_request(self._api / "files", headers=self._headers, fields={}, media=media, file=file)
+        return form_request(self._api / "files", headers=self.headers, fields={}, media=media, file=file)
 
     def parse_uploaded(self, answer: Answer) -> Uploaded | Outcome:
         found = parsed(answer.body)
@@ -120,21 +109,18 @@ class WassengerTransport(HttpTransport):
 
     # The account and whom it reaches
 
-    async def status(self) -> AccountState:
-        return await self.state_behind(self._state())
-
-    async def _state(self) -> AccountState:
-        return state(await self.ask(json_request("GET", self._device, headers=self._headers)))
+    async def ask_state(self) -> AccountState:
+        return state(await self.ask(self.request("GET", self._device)))
 
     async def check_number(self, address: str) -> bool:
         url, payload = self._api / "numbers" / "exists", {"phone": address}
-        found = await self.ask(json_request("POST", url, headers=self._headers, payload=payload))
+        found = await self.ask(self.request("POST", url, payload))
         return at(found, "exists") is True
 
     async def recipients(self) -> AsyncIterator[Contact]:
         for page in range(MOST_GROUPS // PAGE):
             url = (self._device / "groups").with_query(size=PAGE, page=page)
-            rows = await self.ask_list(json_request("GET", url, headers=self._headers))
+            rows = await self.ask_list(self.request("GET", url))
             for row in rows:
                 if address := text(row, "wid") or text(row, "id"):
                     yield Contact(address=address, name=text(row, "name") or address, kind="group")
@@ -146,4 +132,4 @@ class WassengerTransport(HttpTransport):
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
         # It makes the secret itself, so ours is of no use.
         secret = self.credentials["webhook_secret"]
-        return wassenger_reports.parse(request, device=self.credentials["device"], secret=secret)
+        return reports.parse(request, device=self.credentials["device"], secret=secret)

@@ -38,7 +38,7 @@ from delivery.transports.base import (
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.http import open_session
+from delivery.transports.http.exchange import open_session
 from tests.delivery.transports.harness import (
     HASTY,
     MEANS,

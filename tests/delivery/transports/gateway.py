@@ -118,6 +118,10 @@ class Gateway(Harness):
         with file.file:
             return fields, file, file.file.read()
 
+    def check_without_body(self, request: web.Request) -> None:
+        if request.body_exists:
+            self.problems.append(f"{request.method} {request.path} has a body")
+
     def check(self, value: object, shape: Shape, at: str = "body") -> None:
         wrong = misfits(value, shape, at)
         self.problems += wrong
@@ -167,6 +171,8 @@ class Gateway(Harness):
     @web.middleware
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         self.asked.append((request.method, request.path_qs))
+        if request.method in {"GET", "DELETE"}:
+            self.check_without_body(request)
         try:
             self.check_secret(request)
             if self.scenario is Scenario.BLOCKED:

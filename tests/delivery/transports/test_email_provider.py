@@ -15,8 +15,9 @@ from aiohttp.test_utils import TestServer
 
 from delivery.outcomes import AccountBlocked, NotConnected, RateLimited, Rejected, Sent, Unknown
 from delivery.transports.base import AccountState, CredentialsError, Message
-from delivery.transports.email_provider import PROVIDERS, EmailProviderTransport
-from delivery.transports.http import open_session
+from delivery.transports.email_provider import EmailProviderTransport
+from delivery.transports.http.exchange import open_session
+from delivery.transports.vocabulary.mail_providers import PROVIDERS
 from tests.delivery.transports.contract import InlineMediaContract, TransportContract
 from tests.delivery.transports.gateway import (
     AnswerContract,

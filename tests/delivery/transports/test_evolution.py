@@ -26,7 +26,7 @@ from delivery.transports.base import (
     WebhookRefusedError,
 )
 from delivery.transports.evolution import EvolutionTransport
-from delivery.transports.whatsapp import LOCKED
+from delivery.transports.vocabulary.whatsapp import LOCKED
 from tests.delivery.transports.contract import GroupContract, InlineMediaContract, TransportContract
 from tests.delivery.transports.gateway import AnswerContract, Gateway, RefusedError, Reply, Said, same_secret
 from tests.delivery.transports.harness import SECRET, Received, Scenario, photo, picture

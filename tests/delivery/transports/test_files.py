@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from delivery.outcomes import Rejected
-from delivery.transports.files import PIECE, json_request_with_file, opened
+from delivery.transports.http.files import PIECE, json_request_with_file, opened
 from tests.delivery.transports.harness import photo
 
 URL_ = URL("http://gateway.test/send")

@@ -21,7 +21,7 @@ from delivery.outcomes import (
     Unknown,
 )
 from delivery.transports.base import AccountState, Capabilities, CredentialField, Message, Timeouts
-from delivery.transports.http import (
+from delivery.transports.http.exchange import (
     STATUSES,
     Answer,
     Request,
@@ -33,7 +33,7 @@ from delivery.transports.http import (
     retry_after,
     without_answer,
 )
-from delivery.transports.http_transport import HttpTransport
+from delivery.transports.http.transport import HttpTransport
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from delivery.outcomes import Rejected
 from delivery.transports.base import CredentialsError, MediaRef, Message
-from delivery.transports.mail import SENDER_FIELDS, AddressError, Sender, mailbox, written_out
-from delivery.transports.mail_html import html_of
+from delivery.transports.mail.composing import SENDER_FIELDS, AddressError, Sender, mailbox, written_out
+from delivery.transports.mail.html import html_of
 
 LINK = "https://paceline.example/unsubscribe/" + "x" * 300
 

@@ -17,7 +17,7 @@ from delivery.transports.base import (
     UnansweredError,
     Uploaded,
 )
-from delivery.transports.http import open_session
+from delivery.transports.http.exchange import open_session
 from delivery.transports.matrix import MatrixTransport
 from tests.delivery.transports.contract import GroupContract, HandleContract, KeyContract, TransportContract
 from tests.delivery.transports.harness import SECRET, photo, picture, port_without_server

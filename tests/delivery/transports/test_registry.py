@@ -1,10 +1,12 @@
+from pathlib import Path
+
 import aiohttp
 import pytest
 
 from accounts.models.account import Channel
 from delivery import transports
 from delivery.transports.base import CredentialsError
-from delivery.transports.http import open_session
+from delivery.transports.http.exchange import open_session
 
 
 async def test_a_kind_is_made_by_its_name() -> None:
@@ -35,6 +37,11 @@ def test_every_kind_can_fill_a_form() -> None:
         assert kind.channels
         assert all(field.name and field.label for field in kind.credential_fields)
         assert kind.default_capabilities.actions
+
+
+def test_the_folder_shows_the_kinds_and_keeps_their_parts_in_folders() -> None:
+    modules = {module.stem for module in Path(transports.__file__).parent.glob("*.py")}
+    assert modules == {"__init__", "base", *transports.kinds()}
 
 
 def test_without_a_session_nothing_can_be_asked() -> None:

@@ -18,7 +18,7 @@ from delivery.transports.base import (
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.sandbox_reports import reported
+from delivery.transports.reports.sandbox import reported
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)

@@ -3,7 +3,7 @@
 import pytest
 
 from delivery.outcomes import AccountBlocked, NotConnected, Outcome, RateLimited, Rejected, TryAgain, Unknown
-from delivery.transports.smtp_replies import Step, cut, outcome_of
+from delivery.transports.mail.replies import Step, cut, outcome_of
 
 TABLE: list[tuple[Step, str, type[Outcome]]] = [
     # Asked for less, by whatever a server likes to say it with.

@@ -23,7 +23,7 @@ from delivery.transports.base import (
     Webhook,
     WebhookRefusedError,
 )
-from delivery.transports.http import open_session
+from delivery.transports.http.exchange import open_session
 from delivery.transports.unipile import UnipileTransport
 from tests.delivery.transports.contract import GroupContract, InlineMediaContract, TransportContract
 from tests.delivery.transports.gateway import AnswerContract, Gateway, RefusedError, Reply, Said, same_secret

@@ -43,6 +43,7 @@ CHAT = re.compile(r".+@(c\.us|g\.us|lid|newsletter)|.*secret.*")
 FILE = {"mimetype": str, "filename": str, "data": str}
 TEXT = {"session": str, "chatId": CHAT, "text": str}
 MEDIA = {"session": str, "chatId": CHAT, "caption": str, "file": FILE}
+VIDEO = {**MEDIA, "asNote": bool}
 WEBHOOK = {
     "url": re.compile(r"https?://.+"),
     "events": [frozenset({"message", "message.ack", "session.status"})],
@@ -117,7 +118,7 @@ class Waha(Gateway):
         return await self.deliver(request, body, text=body["text"])
 
     async def send_file(self, request: web.Request) -> web.StreamResponse:
-        body = await self.checked(request, MEDIA)
+        body = await self.checked(request, VIDEO if request.match_info["method"] == "sendVideo" else MEDIA)
         expected = {"image": "sendImage", "video": "sendVideo"}.get(
             body["file"]["mimetype"].split("/")[0], "sendFile"
         )
@@ -169,6 +170,7 @@ class Waha(Gateway):
         return self.info()
 
     async def move(self, request: web.Request) -> web.StreamResponse:
+        self.check_without_body(request)
         if self.state is None:
             self.expect_session()
         self.state = {"restart": "STARTING", "logout": "SCAN_QR_CODE"}[request.match_info["verb"]]

@@ -1,6 +1,6 @@
 import pytest
 
-from delivery.transports.whatsapp import canonical, chat_id, is_chat, number
+from delivery.transports.vocabulary.whatsapp import canonical, chat_id, is_chat, number
 
 
 @pytest.mark.parametrize(

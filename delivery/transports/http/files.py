@@ -13,7 +13,7 @@ from yarl import URL
 
 from delivery.outcomes import Rejected, TryAgain
 from delivery.transports.base import Media
-from delivery.transports.http import Request
+from delivery.transports.http.exchange import Request
 
 PIECE = 2**18
 

@@ -14,9 +14,9 @@ from delivery.transports.base import (
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.reading import at, text
-from delivery.transports.signatures import report, require_fresh, require_signature
-from delivery.transports.whatsapp import canonical
+from delivery.transports.http.reading import at, text
+from delivery.transports.reports.signatures import report, require_fresh, require_signature
+from delivery.transports.vocabulary.whatsapp import canonical
 
 FRESH = timedelta(hours=25)  # it tries again for a day, with the same body
 STATES = {

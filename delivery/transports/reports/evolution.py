@@ -22,9 +22,9 @@ from delivery.transports.base import (
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.reading import at, items, moment, text
-from delivery.transports.signatures import report, same
-from delivery.transports.whatsapp import (
+from delivery.transports.http.reading import at, items, moment, text
+from delivery.transports.reports.signatures import report, same
+from delivery.transports.vocabulary.whatsapp import (
     ACKS,
     CLOSED_FOR_GOOD,
     LOCKED,

@@ -26,7 +26,7 @@ from yarl import URL
 
 from delivery.outcomes import AccountBlocked, NotConnected, RateLimited, Rejected, TryAgain, Unknown
 from delivery.transports.base import CredentialsError
-from delivery.transports.reading import parsed
+from delivery.transports.http.reading import parsed
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from delivery.transports.base import WebhookRefusedError, WebhookRequest
-from delivery.transports.reading import parsed
+from delivery.transports.http.reading import parsed
 
 
 def require_signature(told: str, body: bytes, *, secret: str, algorithm: Literal["sha256", "sha512"]) -> None:

@@ -13,10 +13,10 @@ from delivery.transports.base import (
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.cloud_codes import ADVICE
-from delivery.transports.reading import at, items, moment, text
-from delivery.transports.signatures import report, require_signature, same
-from delivery.transports.whatsapp import canonical
+from delivery.transports.http.reading import at, items, moment, text
+from delivery.transports.reports.signatures import report, require_signature, same
+from delivery.transports.vocabulary.cloud_api import ADVICE
+from delivery.transports.vocabulary.whatsapp import canonical
 
 STATES = {
     "sent": ReceiptState.SENT,

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Self, TypeVar
 
 from delivery.outcomes import AccountBlocked, Outcome, Sent
-from delivery.transports.smtp_replies import Step, cut, outcome_of
+from delivery.transports.mail.replies import Step, cut, outcome_of
 
 Reply = tuple[int, bytes]
 T = TypeVar("T")

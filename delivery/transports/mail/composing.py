@@ -28,7 +28,7 @@ from delivery.transports.base import (
     Message,
     sendable,
 )
-from delivery.transports.mail_html import html_of
+from delivery.transports.mail.html import html_of
 
 Mail = EmailMultiAlternatives
 # What mail programs show inside a message; anything else is attached.

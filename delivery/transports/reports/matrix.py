@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from delivery.transports.base import Inbound
-from delivery.transports.reading import at, items, moment, text
+from delivery.transports.http.reading import at, items, moment, text
 
 MOST_PER_ROOM = 100
 _NOTHING: dict[str, Any] = {"types": []}

@@ -16,9 +16,9 @@ from delivery.transports.base import (
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.reading import at, items, moment, parsed, text
-from delivery.transports.signatures import report, require_fresh, require_signature
-from delivery.transports.whatsapp import ACKS, canonical, is_chat
+from delivery.transports.http.reading import at, items, moment, parsed, text
+from delivery.transports.reports.signatures import report, require_fresh, require_signature
+from delivery.transports.vocabulary.whatsapp import ACKS, canonical, is_chat
 
 EVENTS = ("message", "message.ack", "session.status")
 FRESH = timedelta(minutes=15)  # it tries again for some minutes, with the same body

@@ -2,9 +2,12 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, BinaryIO, ClassVar
+
+from yarl import URL
 
 from delivery.outcomes import (
     AccountBlocked,
@@ -23,29 +26,31 @@ from delivery.transports.base import (
     UnansweredError,
     Uploaded,
 )
-from delivery.transports.files import opened
-from delivery.transports.http import (
+from delivery.transports.http.exchange import (
     STATUSES,
     Answer,
     Failure,
     Request,
     exchange,
+    json_request,
     meaning,
     retry_after,
 )
-from delivery.transports.reading import parsed
+from delivery.transports.http.files import opened
+from delivery.transports.http.reading import parsed, text
 
 
 class HttpTransport(Transport):
     """The story of every kind that speaks HTTP: build a request, exchange it, read the answer.
 
-    A kind overrides the steps: `build_message` and `parse_sent`; `build_upload` and `parse_uploaded` where it
-    has media handles, else `build_with_file`; `statuses`, `describe` or `parse_failure` where its service means
-    something else by a status.
+    A kind overrides the steps: `prepare`, which sets `headers`; `build_message` and `parse_sent`; `build_upload` and
+    `parse_uploaded` where it has media handles, else `build_with_file`; `ask_state`; `statuses`, `describe` or
+    `parse_failure` where its service means something else by a status.
     """
 
     statuses: ClassVar[Mapping[int, Failure]] = STATUSES
     most_file_bytes: ClassVar[int] = 100 * 10**6
+    headers: Mapping[str, str] = MappingProxyType({})  # of every request: mostly what proves who we are
 
     async def send(self, message: Message, key: str) -> Outcome:
         if message.media is None or self.capabilities.media_handles:
@@ -108,13 +113,25 @@ class HttpTransport(Transport):
             raise UnansweredError(self.parse_failure(answer))
         return answer
 
-    async def tell(self, request: Request) -> None:
-        """Ask for something to be done whose answer says nothing more; raises UnansweredError."""
-        answer = await self.exchange(request)
-        if not isinstance(answer, Answer):
-            raise UnansweredError(answer)
-        if not answer.ok:
-            raise UnansweredError(self.parse_failure(answer))
+    async def ask_for(self, request: Request, *path: str | int) -> str:
+        """The words at the end of the path in the answer; raises UnansweredError, also where there are none."""
+        answer = await self.answered(request)
+        if found := text(answer.json(), *path):
+            return found
+        raise UnansweredError(self.unreadable(answer))
+
+    async def answered_if_there(self, request: Request) -> Answer | None:
+        """The answer to what is asked of a session; None where there is none. Raises UnansweredError."""
+        try:
+            return await self.answered(request)
+        except UnansweredError as error:
+            if isinstance(error.outcome, NotConnected):
+                return None
+            raise
+
+    def request(self, method: str, url: URL, payload: object = None) -> Request:
+        """A request with our headers, and with JSON where there is something to say."""
+        return json_request(method, url, headers=self.headers, payload=payload)
 
     async def exchange(self, request: Request, *, total: float | None = None) -> Answer | TryAgain | Unknown:
         timeouts = self.timeouts
@@ -161,10 +178,14 @@ class HttpTransport(Transport):
         code, detail = found.get("error"), found.get("message")
         return code if isinstance(code, str) else "", detail if isinstance(detail, str) else ""
 
-    async def state_behind(self, asking: Awaitable[AccountState]) -> AccountState:
-        """What the service says about the account; that a question failed says something about it too."""
+    async def ask_state(self) -> AccountState:
+        """Ask the service how the account is; raises UnansweredError."""
+        raise NotImplementedError
+
+    async def status(self) -> AccountState:
+        """That the question failed says something about the account too."""
         try:
-            return await asking
+            return await self.ask_state()
         except UnansweredError as error:
             match error.outcome:
                 case AccountBlocked():

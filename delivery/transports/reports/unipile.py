@@ -15,8 +15,8 @@ from delivery.transports.base import (
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.reading import text
-from delivery.transports.signatures import report, same
+from delivery.transports.http.reading import text
+from delivery.transports.reports.signatures import report, same
 
 PROOF = "Unipile-Auth"
 EVENTS: Mapping[str, tuple[str, ...]] = {
