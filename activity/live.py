@@ -15,7 +15,7 @@ from accounts.roles import visible
 from activity import times
 from activity.looks import Look, look_of
 from activity.models import Notification
-from activity.templatetags.paceline import PARTS, waiting
+from activity.templatetags.paceline import PARTS, left_out_words, waiting
 from delivery.events import snapshot
 from delivery.models import Run
 
@@ -33,11 +33,13 @@ def run_message(facts: Mapping[str, Any], zone: tzinfo) -> Message:
         "run": facts["run"],
         "status": facts["status"],
         "look": _look(look_of(facts["status"])),
-        "total": facts["total"],
+        "expected": facts["expected"],
+        "left_out": facts["left_out"],
         "counts": counts,
         "text": {
             **{name: f"{count:,}" for name, count in counts.items()},
-            "total": f"{facts['total']:,}",
+            "expected": f"{facts['expected']:,}",
+            "left_out": left_out_words(facts["left_out"]),
             "percent": f"{percent_settled(facts)}%",
             "summary": facts["summary"],
             **_speed(facts, zone),
@@ -46,8 +48,8 @@ def run_message(facts: Mapping[str, Any], zone: tzinfo) -> Message:
 
 
 def percent_settled(facts: Mapping[str, Any]) -> int:
-    settled = facts["total"] - facts["pending"]
-    return settled * 100 // facts["total"] if facts["total"] else 0
+    settled = facts["expected"] - facts["pending"]
+    return settled * 100 // facts["expected"] if facts["expected"] else 0
 
 
 def account_message(account: Account) -> Message:

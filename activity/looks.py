@@ -117,6 +117,15 @@ WAIT_WORDS: Mapping[str, str] = {
     "account_stopped": "The account is stopped",
 }
 
+PAUSE_WORDS: Mapping[str, str] = {
+    "window_closed": "the delivery window closed",
+    "daily_cap": "the daily cap is reached",
+    "error_rate": "too many errors",
+    "operator": "by a person",
+    "account_offline": "the account is offline",
+    "account_flagged": "the account is flagged",
+}
+
 _PILLS: Mapping[str, Look] = (
     dict(NOTIFICATION_LOOKS)
     | dict(OUTCOME_LOOKS)

@@ -49,7 +49,13 @@ class SampleRun:
     unconfirmed: int = 0
     sending: int = 0
     pending: int = 0
+    left_out: int = 0
     summary: str = ""
+    pause_reason: str = ""
+
+    @property
+    def expected(self) -> int:
+        return self.total - self.left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +95,7 @@ PAUSED = SampleRun(
     sent=640,
     failed=12,
     pending=348,
+    pause_reason="window_closed",
     summary=(
         "The window closed at 18:00 Europe/Berlin with 348 groups pending. The rate of 40 per minute held it back: "
         "start earlier, or widen the window by 10 minutes."
@@ -114,6 +121,7 @@ RUNS = (
         sent=231,
         failed=4,
         skipped=5,
+        left_out=5,
     ),
     SampleRun(name="Invoice follow-up", status="success", total=20, sent=20),
     SampleRun(name="Summer timetable", status="queued", total=1_000_000, pending=1_000_000),

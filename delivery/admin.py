@@ -56,7 +56,7 @@ class RunAdmin(RunMoves, Archiving, ViewAdmin[Run]):
             {
                 "fields": (
                     ("total", "pending", "sending"),
-                    ("sent", "failed", "skipped", "unconfirmed"),
+                    ("sent", "failed", "skipped", "left_out", "unconfirmed"),
                     ("sent_before", "failed_before"),
                     ("targets", "ledger"),
                 ),

@@ -175,7 +175,8 @@ WITH locked AS MATERIALIZED (
     SELECT run_id, count(*) AS moved, count(*) FILTER (WHERE status = 'pending') AS pending FROM moved GROUP BY run_id
 )
 UPDATE delivery_run r
-SET sending = r.sending - c.moved, pending = r.pending + c.pending, skipped = r.skipped + c.moved - c.pending
+SET sending = r.sending - c.moved, pending = r.pending + c.pending, skipped = r.skipped + c.moved - c.pending,
+    left_out = r.left_out + c.moved - c.pending
 FROM counts c WHERE r.id = c.run_id
 RETURNING r.id
 """

@@ -61,9 +61,11 @@ def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
         "sent": run.sent,
         "failed": run.failed,
         "skipped": run.skipped,
+        "left_out": run.left_out,
         "unconfirmed": run.unconfirmed,
         "pending": run.pending + run.sending,
         "total": run.total,
+        "expected": run.expected,
         "rate": round(rate, 1),
         "finish_at": finish.isoformat() if finish else None,
     }

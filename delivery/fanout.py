@@ -143,10 +143,10 @@ def _missing(firing: Firing) -> str:
 def _fill(run: Run, firing: Firing) -> str:
     """Make the run's targets, and say what is missing if there are none."""
     run.total, run.pending = _fan_out(run, firing)
-    run.skipped = run.total - run.pending
+    run.skipped = run.left_out = run.total - run.pending
     if run.drip and run.pending:
         # Saved first: a plan that is made next, in this transaction or another, counts what is in this one.
-        run.save(update_fields=["total", "pending", "skipped"])
+        run.save(update_fields=["total", "pending", "skipped", "left_out"])
         drip.plan(run, now=run.fired_at)
     return "" if run.total else "This reminder has no recipients. Choose some first."
 

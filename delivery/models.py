@@ -110,6 +110,12 @@ class Run(models.Model):
     failed = models.PositiveIntegerField(default=0, editable=False)
     skipped = models.PositiveIntegerField(default=0, editable=False)
     unconfirmed = models.PositiveIntegerField(default=0, editable=False)
+    left_out = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Of those skipped: who must not get it, as those who opted out.",
+    )
 
     objects = RunQuerySet.as_manager()
 
@@ -128,6 +134,7 @@ class Run(models.Model):
                 ),
                 name="run_counts_add_up",
             ),
+            models.CheckConstraint(condition=Q(left_out__lte=F("skipped")), name="run_left_out_are_skipped"),
             models.CheckConstraint(
                 condition=Q(status__in=[s.value for s in RunStatus]), name="run_status_known"
             ),
@@ -188,6 +195,14 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} (run {self.pk})"
+
+    @property
+    def expected(self) -> int:
+        """How many were to get it: what "of" means wherever a run's progress is told.
+
+        Who was never to get it is not among them; who was given up, as by canceling, is.
+        """
+        return self.total - self.left_out
 
     @property
     def around_the_clock(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from accounts.models import Account
 from activity.models import Notification
 from activity.notify import tell
+from delivery import summary
 from delivery.models import Run
 from delivery.states import PauseReason, RunStatus
 
@@ -68,10 +69,7 @@ def first_contacts_locked(account: Account) -> None:
 def _body(run: Run) -> str:
     if run.total == 0:
         return f"{run.name}: {run.summary}"
-    groups = "group" if run.total == 1 else "groups"
-    delivered = f"{run.sent} of {run.total} {groups} delivered."
+    delivered, rest = summary.delivered(run), ", ".join(summary.rest(run))
     if run.status == RunStatus.PAUSED:
-        return f"{delivered} Tap to resume or cancel."
-    rest = [(run.failed, "failed"), (run.skipped, "skipped"), (run.unconfirmed, "unconfirmed")]
-    left = ", ".join(f"{count} {word}" for count, word in rest if count)
-    return f"{run.name}: {delivered}" + (f" {left.capitalize()}." if left else "")
+        return f"{delivered}. Tap to resume or cancel."
+    return f"{run.name}: {delivered}." + (f" {rest.capitalize()}." if rest else "")

@@ -4,6 +4,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.db.models import Avg
+from django.utils.text import capfirst
 
 from accounts.models import Account
 from activity.models import Attempt
@@ -73,16 +74,26 @@ def replanned(run: Run, account: Account, *, cap: int, targets: int, first: date
 
 
 def finished(run: Run) -> str:
-    left = [
-        f"{count} {word}"
-        for count, word in (
-            (run.failed, "failed"),
-            (run.skipped, "skipped"),
-            (run.unconfirmed, "unconfirmed"),
-        )
-        if count
-    ]
-    return f"{run.sent} of {run.total} delivered" + (f", {', '.join(left)}." if left else ".")
+    return capfirst(", ".join([delivered(run), *rest(run)])) + "."
+
+
+def delivered(run: Run) -> str:
+    """How far it is, in the same words everywhere: 37 of 100 groups delivered."""
+    if run.total and not run.expected:
+        return "nobody could get it"
+    one, many = ("group", "groups") if run.action == "message" else ("recipient", "recipients")
+    return f"{run.sent:,} of {run.expected:,} {one if run.expected == 1 else many} delivered"
+
+
+def rest(run: Run) -> list[str]:
+    """What became of the others; nothing of what nobody is in."""
+    counts = (
+        (run.failed, "failed"),
+        (run.skipped - run.left_out, "skipped"),
+        (run.unconfirmed, "unconfirmed"),
+        (run.left_out, "left out"),
+    )
+    return [f"{count:,} {word}" for count, word in counts if count]
 
 
 def held_back(run: Run) -> str:
@@ -100,4 +111,4 @@ def held_back(run: Run) -> str:
 
 
 def _progress(run: Run) -> str:
-    return f"{run.sent} of {run.total} groups delivered, {run.pending + run.sending} still pending."
+    return f"{delivered(run)}, {run.pending + run.sending:,} still pending."

@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from activity import plots, times
-from activity.looks import MESSAGE_LOOKS, TARGET_LOOKS, WAIT_WORDS, Tone, look_of
+from activity.looks import MESSAGE_LOOKS, PAUSE_WORDS, TARGET_LOOKS, WAIT_WORDS, Tone, look_of
 
 register = template.Library()
 
@@ -29,13 +29,16 @@ SPARK_WIDTH, SPARK_HEIGHT = 96, 24
 class Counts(Protocol):
     """What a progress bar needs; a run has it."""
 
-    total: int
+    left_out: int
     sent: int
     failed: int
     skipped: int
     unconfirmed: int
     sending: int
     pending: int
+
+    @property
+    def expected(self) -> int: ...
 
 
 @register.filter
@@ -52,6 +55,12 @@ def span(length: timedelta) -> str:
 def waiting(reason: str) -> str:
     """Why an account is not sending, in a few words."""
     return WAIT_WORDS.get(reason, "")
+
+
+@register.filter
+def pausing(reason: str) -> str:
+    """Why a run is paused, in a few words; its summary says the rest."""
+    return PAUSE_WORDS.get(reason, "")
 
 
 @register.filter
@@ -120,19 +129,26 @@ def progress(counts: Counts, compact: bool = False) -> dict[str, Any]:
     """How far a run is; a run's own goes on by itself while its page is open. Compact is for a row of a table."""
     parts = {name: getattr(counts, name) for name in PARTS}
     parts["pending"] += counts.sending
-    drawn = plots.segments(parts, counts.total)
-    settled = counts.total - parts["pending"]
+    # The bar is as long as those who were to get it.
+    drawn = plots.segments(parts | {"skipped": counts.skipped - counts.left_out}, counts.expected)
+    settled = counts.expected - parts["pending"]
     return {
         "run": getattr(counts, "pk", None),
         "status": getattr(counts, "status", ""),
         "compact": compact,
-        "total": counts.total,
+        "expected": counts.expected,
+        "left_out": left_out_words(counts.left_out),
         "sent": counts.sent,
-        "percent": settled * 100 // counts.total if counts.total else 0,
+        "percent": settled * 100 // counts.expected if counts.expected else 0,
         "segments": [(part, TARGET_LOOKS[part.name]) for part in drawn if part.name != "pending"],
         "legend": [(name, count, TARGET_LOOKS[name]) for name, count in parts.items()],
-        "label": ", ".join(f"{part.count:,} {part.name}" for part in drawn if part.count) or "no targets",
+        "label": ", ".join(f"{count:,} {name}" for name, count in parts.items() if count) or "no targets",
     }
+
+
+def left_out_words(count: int) -> str:
+    """Beside a run's progress, where some of those chosen were never to get it."""
+    return f", {count:,} left out" if count else ""
 
 
 @register.inclusion_tag("components/_gauge.html")

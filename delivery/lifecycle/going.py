@@ -16,7 +16,10 @@ from delivery.send_days import days_of
 from delivery.states import RunStatus, TargetStatus
 from delivery.window import Window, is_open, last_close, opens_at
 
-SETTING_OUT = ("status", "opens_at", "closes_at", "started_at", "summary", "total", "pending", "skipped")
+SETTING_OUT = (
+    *("status", "opens_at", "closes_at", "started_at", "summary"),
+    *("total", "pending", "skipped", "left_out"),
+)
 
 
 def window_of(run: Run) -> Window:

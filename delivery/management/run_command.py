@@ -7,7 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
-from delivery import events
+from delivery import events, summary
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run
 
@@ -50,13 +50,10 @@ def find_user(username: str | None) -> User | None:
 
 def describe(run: Run) -> str:
     run.refresh_from_db()
-    counts = ", ".join(
-        f"{getattr(run, name)} {name}"
-        for name in ("sent", "failed", "skipped", "unconfirmed", "sending", "pending")
-        if getattr(run, name)
-    )
+    waiting = [f"{getattr(run, name):,} {name}" for name in ("sending", "pending") if getattr(run, name)]
+    counts = ", ".join([summary.delivered(run), *summary.rest(run), *waiting])
     reason = f" ({run.pause_reason.replace('_', ' ')})" if run.pause_reason else ""
-    lines = [f"Run {run.pk}, {run.name}: {run.status}{reason}. {counts or 'nothing'} of {run.total}."]
+    lines = [f"Run {run.pk}, {run.name}: {run.status}{reason}; {counts}."]
     if run.opens_at:
         lines.append(f"It goes on at {run.opens_at:%Y-%m-%d %H:%M} UTC.")
     if run.summary:

@@ -11,6 +11,7 @@ from activity.looks import (
     ACCOUNT_LOOKS,
     MESSAGE_LOOKS,
     OUTCOME_LOOKS,
+    PAUSE_WORDS,
     RECIPIENT_LOOKS,
     REMINDER_LOOKS,
     RUN_LOOKS,
@@ -22,7 +23,7 @@ from activity.looks import (
 )
 from activity.models import Attempt
 from activity.templatetags.paceline import SECTIONS, icon, pill
-from delivery.states import AccountStatus, RunStatus, TargetStatus, WaitReason
+from delivery.states import AccountStatus, PauseReason, RunStatus, TargetStatus, WaitReason
 from reminders.models import Reminder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,7 @@ ALL_LOOKS = [
         (Reminder.Status, REMINDER_LOOKS),
         (Attempt.Outcome, OUTCOME_LOOKS),
         (WaitReason, WAIT_WORDS),
+        (PauseReason, PAUSE_WORDS),
     ],
 )
 def test_every_state_has_its_look(states: Iterable[str], looks: Mapping[str, object]) -> None:

@@ -276,6 +276,8 @@ def test_who_opted_out_meanwhile_is_skipped_with_the_reason(account: Account) ->
     Recipient.objects.filter(address=taken[1].address).update(blocked_at=timezone.now())
     let_go(taken)
     assert counted(run) == {"pending": 1, "skipped": 2}
+    run.refresh_from_db()
+    assert (run.left_out, run.expected) == (2, 1)
     assert set(run.targets.filter(status="skipped").values_list("error", flat=True)) == {
         "opted out",
         "blocked",

@@ -49,7 +49,7 @@ def refused(*arguments: Any, **options: Any) -> tuple[int, str]:
 def test_a_reminder_is_fired(reminder: Reminder, owner: User) -> None:
     text = said("fire_reminder", reminder.pk, user="owner")
     run = Run.objects.get()
-    assert text == f"Run {run.pk}, Fair: running. 3 pending of 3.\n"
+    assert text == f"Run {run.pk}, Fair: running; 0 of 3 groups delivered, 3 pending.\n"
 
 
 def test_an_unknown_reminder_is_exit_code_2(db: None) -> None:
@@ -68,15 +68,17 @@ def test_a_stranger_fires_nothing(reminder: Reminder, stranger: User) -> None:
 
 
 def test_a_run_is_paused_resumed_and_canceled(run: Run) -> None:
-    assert f"Run {run.pk}, Fair: paused (operator). 3 pending of 3." in said("pause_run", run.pk)
-    assert f"Run {run.pk}, Fair: running. 3 pending of 3." in said("resume_run", run.pk)
-    assert f"Run {run.pk}, Fair: canceled. 3 skipped of 3." in said("cancel_run", run.pk)
+    assert f"Run {run.pk}, Fair: paused (operator); 0 of 3 groups delivered, 3 pending." in said(
+        "pause_run", run.pk
+    )
+    assert f"Run {run.pk}, Fair: running; 0 of 3 groups delivered, 3 pending." in said("resume_run", run.pk)
+    assert f"Run {run.pk}, Fair: canceled; 0 of 3 groups delivered, 3 skipped." in said("cancel_run", run.pk)
 
 
 def test_failed_targets_are_retried(run: Run) -> None:
     becomes(run, *[TargetStatus.FAILED] * 3)
     lifecycle.settle(run.pk)
-    assert "running. 3 pending of 3." in said("retry_failed", run.pk)
+    assert "running; 0 of 3 groups delivered, 3 pending." in said("retry_failed", run.pk)
 
 
 @pytest.mark.parametrize("move", [*MOVES, "run_status"])
@@ -104,7 +106,7 @@ def test_a_run_in_the_wrong_state_is_exit_code_1(move: str, owner: User) -> None
 
 
 def test_the_status_is_a_sentence(run: Run) -> None:
-    assert said("run_status", run.pk) == f"Run {run.pk}, Fair: running. 3 pending of 3.\n"
+    assert said("run_status", run.pk) == f"Run {run.pk}, Fair: running; 0 of 3 groups delivered, 3 pending.\n"
 
 
 def while_sleeping(act: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +120,8 @@ def test_watching_ends_with_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -
 
     while_sleeping(finish, monkeypatch)
     text = said("run_status", run.pk, watch=True)
-    assert "0 sent, 0 failed of 3" in text
-    assert text.endswith(f"3 sent, 0 failed of 3\nRun {run.pk}, Fair: success. 3 sent of 3.\n")
+    assert "0 of 3 sent, 0 failed" in text
+    assert text.endswith(f"3 of 3 sent, 0 failed\nRun {run.pk}, Fair: success; 3 of 3 groups delivered.\n")
 
 
 def test_a_watcher_may_leave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +129,7 @@ def test_a_watcher_may_leave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     while_sleeping(interrupt, monkeypatch)
-    assert f"Run {run.pk}, Fair: running." in said("run_status", run.pk, watch=True)
+    assert f"Run {run.pk}, Fair: running;" in said("run_status", run.pk, watch=True)
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,13 @@ REFUSALS = [
         )
         for unsent in ("failed", "skipped", "unconfirmed")
     ),
+    changed(
+        "a run with more left out than skipped",
+        "run_left_out_are_skipped",
+        RunFactory,
+        {"skipped": 2},
+        left_out=3,
+    ),
     # Pauses
     changed("a run paused for no reason", "run_paused_for_a_reason", RunFactory, status="paused"),
     changed(

@@ -74,6 +74,7 @@ def test_whoever_must_not_get_it_is_skipped_with_the_reason(owner: User, trait: 
     gone, fine = RecipientFactory.create(owner=owner, **{trait: True}), RecipientFactory.create(owner=owner)
     run = fire(reminder(owner, recipients=[gone, fine]))
     assert counted(run) == {"pending": 1, "skipped": 1}
+    assert (run.left_out, run.expected) == (1, 1)
     target = run.targets.get(recipient=gone)
     assert (target.status, target.error) == (TargetStatus.SKIPPED, why)
     assert target.settled_at is not None

@@ -243,7 +243,7 @@ def test_a_canceled_run_skips_the_rest_and_ends(owner: User) -> None:
     assert run.status == RunStatus.PARTIAL
     assert counted(run) == {"sent": 1, "skipped": 2}
     assert set(run.targets.filter(status="skipped").values_list("error", flat=True)) == {lifecycle.CANCELED}
-    assert run.summary == "1 of 3 delivered, 2 skipped."
+    assert run.summary == "1 of 3 groups delivered, 2 skipped."
 
 
 def test_a_run_canceled_before_anything_was_sent_is_canceled(owner: User) -> None:
@@ -254,7 +254,7 @@ def test_a_run_canceled_before_anything_was_sent_is_canceled(owner: User) -> Non
 
 def test_the_summary_of_a_pause_does_not_outlive_it(owner: User) -> None:
     run = lifecycle.cancel(pause(becomes(running(owner), TargetStatus.SENT)))
-    assert run.summary == "1 of 3 delivered, 2 skipped."
+    assert run.summary == "1 of 3 groups delivered, 2 skipped."
 
 
 def test_a_canceled_run_waits_for_what_is_in_the_air(owner: User) -> None:
@@ -292,7 +292,7 @@ def test_a_confirmed_target_counts_as_sent(owner: User) -> None:
     assert run.status == RunStatus.PARTIAL
     run = lifecycle.confirm(run.targets.get(status="unconfirmed"))
     assert run.status == RunStatus.SUCCESS
-    assert run.summary == "2 of 2 delivered."
+    assert run.summary == "2 of 2 groups delivered."
     add_up(run)
 
 

@@ -25,11 +25,17 @@ def run_of(owner: User, **values: Any) -> Run:
 @pytest.mark.parametrize(
     ("counts", "sentence"),
     [
-        ({"sent": 3}, "3 of 3 delivered."),
-        ({"sent": 1, "failed": 2}, "1 of 3 delivered, 2 failed."),
+        ({"sent": 3}, "3 of 3 groups delivered."),
+        ({"sent": 1}, "1 of 1 group delivered."),
+        ({"sent": 1, "failed": 2}, "1 of 3 groups delivered, 2 failed."),
+        ({"sent": 3, "action": "email"}, "3 of 3 recipients delivered."),
+        # Who was never to get it is not among those "of" means; who was given up is.
+        ({"sent": 3, "skipped": 2, "left_out": 2}, "3 of 3 groups delivered, 2 left out."),
+        ({"sent": 3, "skipped": 7, "left_out": 2}, "3 of 8 groups delivered, 5 skipped, 2 left out."),
+        ({"skipped": 2, "left_out": 2}, "Nobody could get it, 2 left out."),
         (
             {"sent": 1, "failed": 2, "skipped": 3, "unconfirmed": 4},
-            "1 of 10 delivered, 2 failed, 3 skipped, 4 unconfirmed.",
+            "1 of 10 groups delivered, 2 failed, 3 skipped, 4 unconfirmed.",
         ),
     ],
 )

@@ -43,6 +43,6 @@ class Command(BaseCommand):
 
 def bar(run: Run) -> str:
     """The share that is settled, drawn, then in numbers."""
-    settled = run.total - run.pending - run.sending
-    filled = WIDTH * settled // run.total if run.total else WIDTH
-    return f"[{'█' * filled}{'░' * (WIDTH - filled)}] {run.sent} sent, {run.failed} failed of {run.total}"
+    settled = run.expected - run.pending - run.sending
+    filled = WIDTH * settled // run.expected if run.expected else WIDTH
+    return f"[{'█' * filled}{'░' * (WIDTH - filled)}] {run.sent:,} of {run.expected:,} sent, {run.failed:,} failed"

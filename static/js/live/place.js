@@ -35,10 +35,11 @@ function texts(place, words) {
   }
 }
 
-function bar(place, { counts, total }) {
+// As long as those who were to get it: who was left out is not drawn.
+function bar(place, { counts, expected, left_out }) {
   let x = 0;
-  for (const [name, count] of Object.entries(counts)) {
-    const width = total ? (BAR_WIDTH * count) / total : 0;
+  for (const [name, count] of Object.entries({ ...counts, skipped: counts.skipped - left_out })) {
+    const width = expected ? (BAR_WIDTH * count) / expected : 0;
     const part = place.querySelector(`[data-part="${name}"]`);
     part?.setAttribute("x", x);
     part?.setAttribute("width", width);
