@@ -75,6 +75,8 @@ def pump(account_id: int) -> None:
         else:
             connection.close()  # back to the pool: a thread that waits for its shift holds none
             rest = wire().run(Shift(account, lease, transport).serve())
+            if rest.seconds() > LONGEST_NAP:
+                lifecycle.end_full_days(account)
     finally:
         queues.end_shift(lease, rest)
         connection.close()
@@ -282,7 +284,7 @@ class Shift:
                 await self._claim(run, units, permits, turn)
             case Wait(until_ms=until_ms, reason=reason, now_ms=now_ms):
                 if reason is WaitReason.PER_DAY:
-                    await self._plan_anew(run)
+                    await self._plan_anew(run, min(now_ms, until_ms - 1))
                 self._rest(Rest.after((until_ms - now_ms) / 1000, reason))
             case LeaseLost():
                 log.warning("lease_lost", account=self.account.pk)
@@ -293,10 +295,13 @@ class Shift:
             case _:
                 assert_never(answer)
 
-    async def _plan_anew(self, run: Served) -> None:
-        """The day is full: what it cannot take any more is moved to days that can, and the runs say so."""
-        action = run.whose.action
-        while await self.clerk.ask(lambda: replan.full_day(self.account, action, now=datetime.now(UTC))):
+    async def _plan_anew(self, run: Served, now_ms: int) -> None:
+        """The day is full: what it cannot take any more is moved to days that can, and the runs say so.
+
+        The day is that of the answer, and not of the clock by now: at midnight the one that begins is not full.
+        """
+        now, action = datetime.fromtimestamp(now_ms / 1000, UTC), run.whose.action
+        while await self.clerk.ask(partial(replan.full_day, self.account, action, now=now)):
             log.info("day_full", account=self.account.pk, action=action)
 
     def _permits_of(self, run: Served) -> Permits:

@@ -1,17 +1,18 @@
 """What an account holds itself to, read from its rows, its profile and the settings (SPEC P2, P11)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from django.conf import settings
 
 from accounts import warmup
 from accounts.models import Account, Limit
 from accounts.profiles import PROFILES, ProfileLimits, WarmUp
+from activity.ledger import count_since
 from delivery.effective import GROUPS, Effective, Values, effective
 from delivery.limiter import Day
 from delivery.pacing import Limits
+from delivery.window import window_end_at, window_start_at
 
 FIELDS = tuple(name for group in GROUPS for name in group)
 
@@ -103,7 +104,12 @@ def _as_settings_say(profile: ProfileLimits) -> Values:
 
 def day_of(account: Account, now: datetime) -> Day:
     """The calendar day of the account's zone that holds `now`."""
-    zone = ZoneInfo(account.zone)
-    midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-    following = (midnight + timedelta(days=1, hours=12)).replace(hour=0)
-    return Day(start_ms=int(midnight.timestamp() * 1000), end_ms=int(following.timestamp() * 1000))
+    start, end = window_start_at(account.zone, 0, now), window_end_at(account.zone, 24, now)
+    return Day(start_ms=int(start.timestamp() * 1000), end_ms=int(end.timestamp() * 1000))
+
+
+def day_is_full(account: Account, action: str, *, parts: int, now: datetime) -> bool:
+    """Whether the account has sent so much today that `parts` messages more would cross its daily cap."""
+    cap = effective_limits(account, action).per_day
+    since = window_start_at(account.zone, 0, now)
+    return cap is not None and count_since(account.pk, action, since=since) + parts > cap

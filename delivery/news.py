@@ -71,5 +71,6 @@ def _body(run: Run) -> str:
         return f"{run.name}: {run.summary}"
     delivered, rest = summary.delivered(run), ", ".join(summary.rest(run))
     if run.status == RunStatus.PAUSED:
-        return f"{delivered}. Tap to resume or cancel."
+        why = " The daily cap is reached." if run.pause_reason == PauseReason.DAILY_CAP else ""
+        return f"{delivered}.{why} Tap to resume or cancel."
     return f"{run.name}: {delivered}." + (f" {rest.capitalize()}." if rest else "")

@@ -1,13 +1,16 @@
 """A run's state in a sentence for its operator: what happened, why, and what helps (SPEC W5)."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.db.models import Avg
+from django.utils import timezone
 from django.utils.text import capfirst
 
 from accounts.models import Account
 from activity.models import Attempt
+from delivery.full_days import full_accounts
 from delivery.models import Run
 from delivery.pacing import error_rate
 from delivery.states import PauseReason, WaitReason
@@ -22,6 +25,17 @@ def window_closed(run: Run) -> str:
     return (
         f"Delivery window closed at {run.window_end_hour:02d}:00 ({run.zone}). "
         f"{_progress(run)} {held_back(run)} {again}"
+    )
+
+
+def day_full(run: Run, accounts: Sequence[Account], *, first: datetime) -> str:
+    """Daily caps leave it nothing to send before its window closes (P10)."""
+    names = " and ".join(str(account) for account in accounts)
+    again = "It goes on by itself then" if run.opens_at else "Resume it, and it goes on then"
+    return (
+        f"Daily cap reached: {names} may send no more today. {_progress(run)} "
+        f"The rest is planned for later days, from {_moment(run, first)} on. "
+        f"{again}. To go on today, raise the cap and resume it."
     )
 
 
@@ -52,8 +66,6 @@ def paused(run: Run) -> str:
             )
         case PauseReason.OPERATOR:
             why = f"Paused by {run.changed_by}." if run.changed_by else "Paused by an operator."
-        case PauseReason.DAILY_CAP:
-            why = "The account's daily cap is reached. Raise the cap, or resume tomorrow."
         case _:
             why = "Resume it when the account can send again."
     return f"{why} {_progress(run)}"
@@ -65,11 +77,10 @@ def account_stopped(run: Run, account: Account, reason: str) -> str:
 
 def replanned(run: Run, account: Account, *, cap: int, targets: int, first: datetime) -> str:
     """The day had no room for all of it (P10)."""
-    local = first.astimezone(ZoneInfo(run.zone))
     groups = "1 group was" if targets == 1 else f"{targets:,} groups were"
     return (
         f"{account} may send {cap:,} messages per day: {groups} moved to later days, "
-        f"the first to {local:%a} {local.day} {local:%b}, {local:%H:%M} ({run.zone})."
+        f"the first to {_moment(run, first)}."
     )
 
 
@@ -101,10 +112,10 @@ def held_back(run: Run) -> str:
     latest = Attempt.objects.filter(run=run).order_by("-id")[:LATEST]
     took = Attempt.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Avg("took_ms"))["ms"] or 0
     waits = set(Account.objects.filter(run_accounts__run=run).values_list("waiting_for", flat=True))
+    if full_accounts(run, now=timezone.now()):
+        return "The account's daily cap was reached: raise the cap, or share the run with another account."
     if error_rate(run.sent, run.failed) > ERRORS or WaitReason.SLOWED in waits:
         return "Errors slowed it down: look at the failed targets and at the account's health."
-    if WaitReason.PER_DAY in waits:
-        return "The account's daily cap was reached: raise the cap, or share the run with another account."
     if took > SLOW_SEND_MS and any(part.get("kind") == "media" for part in run.parts):
         return "Large media took most of the time: shrink the file."
     return "The account's rate was the limit: widen the window, or share the run with another account."
@@ -112,3 +123,8 @@ def held_back(run: Run) -> str:
 
 def _progress(run: Run) -> str:
     return f"{delivered(run)}, {run.pending + run.sending:,} still pending."
+
+
+def _moment(run: Run, at: datetime) -> str:
+    local = at.astimezone(ZoneInfo(run.zone))
+    return f"{local:%a} {local.day} {local:%b}, {local:%H:%M} ({run.zone})"

@@ -154,16 +154,23 @@ def on_fire(window: Window, now: datetime) -> Fired:
     return Waits(opens_at=span.start, closes_at=span.end)
 
 
-def on_close(*, sent: int, pending: int, resumes_by_itself: bool, planned_later: int = 0) -> CloseMove:
+def on_close(
+    *, sent: int, pending: int, resumes_by_itself: bool, planned_later: bool = False, day_full: bool = False
+) -> CloseMove:
     """What a run does when its window closes with `pending` targets left (W4, W5, W6).
 
-    `planned_later` of the pending ones have a planned time on a later day: where these are all of them, as in
-    a drip on most evenings, the day went to plan and nobody needs to be asked. `sent` counts every target
-    that has left or may have left, so a run with unconfirmed targets is paused rather than failed.
+    `planned_later`: all of these have a planned time on a later day. In a drip, as on most of its evenings, the day
+    went to plan and nobody needs to be asked; where it is because a daily cap is reached (`day_full`), a person is,
+    and there is something to resume even if nothing was sent. `sent` counts every target that has left or may have
+    left, so a run with unconfirmed targets is paused rather than failed.
     """
     if pending == 0:
         return CloseMove.SETTLE
-    if resumes_by_itself or planned_later >= pending:
+    if resumes_by_itself:
+        return CloseMove.CARRY_ON
+    if day_full:
+        return CloseMove.PAUSE
+    if planned_later:
         return CloseMove.CARRY_ON
     return CloseMove.PAUSE if sent else CloseMove.FAIL
 

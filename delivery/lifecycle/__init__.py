@@ -3,10 +3,11 @@
 Each locks the run, refuses a move that `states.py` does not allow, changes the run and its targets in one
 transaction, and wakes, tells and announces once that is committed.
 
-The moves: `people`, `doubts`, `starts`, `windows`, `under_way`, `of_accounts`.
+The moves: `people`, `doubts`, `starts`, `windows`, `daily_caps`, `under_way`, `of_accounts`.
 The steps that they share: `locking`, `going`, `holding`, `ending`, `telling`.
 """
 
+from delivery.lifecycle.daily_caps import end_full_days
 from delivery.lifecycle.doubts import confirm, resend
 from delivery.lifecycle.ending import CANCELED
 from delivery.lifecycle.going import window_of
@@ -25,6 +26,7 @@ __all__ = [
     "close_window",
     "confirm",
     "end_empty",
+    "end_full_days",
     "miss",
     "open_window",
     "pause",

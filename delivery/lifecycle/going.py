@@ -14,7 +14,7 @@ from delivery.lifecycle.telling import announce_later
 from delivery.models import Run, RunAccount
 from delivery.send_days import days_of
 from delivery.states import RunStatus, TargetStatus
-from delivery.window import Window, is_open, last_close, opens_at
+from delivery.window import Window, last_close, opens_at
 
 SETTING_OUT = (
     *("status", "opens_at", "closes_at", "started_at", "summary"),
@@ -27,22 +27,23 @@ def window_of(run: Run) -> Window:
     return Window(start_hour=run.window_start_hour, end_hour=run.window_end_hour, days=days, zone=run.zone)
 
 
-def go_on(run: Run) -> None:
-    """Run now if the window is open, else when it opens next."""
-    set_out(run, timezone.now())
+def go_on(run: Run, *, ready_at: datetime | None = None) -> None:
+    """Run now if the window is open, else when it opens next; not before it is ready."""
+    set_out(run, timezone.now(), ready_at=ready_at)
     run.save()
     RunAccount.objects.filter(run=run).update(open=True)
     serve([run])
     announce_later(run)
 
 
-def set_out(run: Run, now: datetime) -> None:
+def set_out(run: Run, now: datetime, *, ready_at: datetime | None = None) -> None:
     window = window_of(run)
-    status = RunStatus.RUNNING if is_open(window, now) else RunStatus.QUEUED
+    opening = opens_at(window, max(now, ready_at or now))
+    status = RunStatus.RUNNING if opening <= now else RunStatus.QUEUED
     require(run, status, "It cannot go on.")
     run.status, run.pause_reason, run.summary = status, "", ""
-    run.closes_at = last_close(window, now)
-    run.opens_at = None if status is RunStatus.RUNNING else opens_at(window, now)
+    run.closes_at = last_close(window, opening)
+    run.opens_at = None if status is RunStatus.RUNNING else opening
     if status is RunStatus.RUNNING:
         run.started_at = run.started_at or now
 

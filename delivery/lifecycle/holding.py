@@ -1,5 +1,7 @@
 """How a run comes to a halt, and which of its accounts keep it there."""
 
+from datetime import datetime
+
 from django.db.models import Exists, OuterRef
 
 from accounts.models import Account
@@ -10,9 +12,10 @@ from delivery.models import Run, RunTarget
 from delivery.states import PauseReason, RunStatus, TargetStatus
 
 
-def hold(run: Run, reason: PauseReason, detail: str) -> None:
+def hold(run: Run, reason: PauseReason, detail: str, *, opens_at: datetime | None = None) -> None:
+    """Pause it; until `opens_at` where it goes on by itself."""
     release_claims(run)
-    run.status, run.pause_reason, run.opens_at = RunStatus.PAUSED, reason, None
+    run.status, run.pause_reason, run.opens_at = RunStatus.PAUSED, reason, opens_at
     run.summary = detail or summary.paused(run)
     run.save()
     tell_later(run)

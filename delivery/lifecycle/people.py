@@ -4,6 +4,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import User
+from delivery.lifecycle.daily_caps import ready_at
 from delivery.lifecycle.ending import settle_if_done
 from delivery.lifecycle.going import go_on
 from delivery.lifecycle.holding import hold, refuse, release_claims, stopped_accounts
@@ -35,7 +36,7 @@ def resume(run: Run, *, by: User | None = None) -> Run:
     refuse(run, stopped_accounts(run, TargetStatus.PENDING))
     run.changed_by = by
     run.sent_before, run.failed_before = run.sent, run.failed
-    go_on(run)
+    go_on(run, ready_at=ready_at(run))
     return run
 
 

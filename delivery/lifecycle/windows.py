@@ -5,14 +5,14 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from delivery import summary
+from delivery import full_days, summary
 from delivery.lifecycle.ending import finish, settle_if_done, skip_pending
 from delivery.lifecycle.going import go_on, window_of
-from delivery.lifecycle.holding import release_claims
+from delivery.lifecycle.holding import hold, release_claims
 from delivery.lifecycle.locking import locked
-from delivery.lifecycle.telling import announce_later, tell_later
-from delivery.models import Run, RunTarget
-from delivery.states import PauseReason, RunStatus, TargetStatus
+from delivery.lifecycle.telling import announce_later
+from delivery.models import Run
+from delivery.states import PauseReason, RunStatus
 from delivery.window import CloseMove, is_open, on_close, opens_at
 
 
@@ -40,18 +40,21 @@ def close_window(run: Run) -> Run:
     if run.sending:
         run.save()
         return run  # what is in the air lands first; the next tick decides
-    later = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING, not_before__gt=now).count()
+    _close(run, now, opens_at(window, now))
+    return run
+
+
+def _close(run: Run, now: datetime, opening: datetime) -> None:
+    first = full_days.first_planned(run)
+    later = first is not None and first > now
+    full = later and bool(full_days.full_accounts(run, now=now))
     move = on_close(
         sent=run.sent + run.unconfirmed,
         pending=run.pending,
         resumes_by_itself=run.resumes_by_itself,
         planned_later=later,
+        day_full=full,
     )
-    _close(run, move, opens_at(window, now))
-    return run
-
-
-def _close(run: Run, move: CloseMove, next_opening: datetime) -> None:
     if move is CloseMove.SETTLE:
         settle_if_done(run)
     elif move is CloseMove.FAIL:
@@ -59,12 +62,10 @@ def _close(run: Run, move: CloseMove, next_opening: datetime) -> None:
         run.summary = summary.closed_before_first(run)
         finish(run)
     elif move is CloseMove.CARRY_ON and not run.resumes_by_itself:
-        run.status, run.opens_at = RunStatus.QUEUED, next_opening
+        run.status, run.opens_at = RunStatus.QUEUED, opening
         run.save()
         announce_later(run)
     else:
-        run.status, run.pause_reason = RunStatus.PAUSED, PauseReason.WINDOW_CLOSED
-        run.opens_at = next_opening if move is CloseMove.CARRY_ON else None
-        run.summary = summary.window_closed(run)
-        run.save()
-        tell_later(run)
+        run.opens_at = (first if full else opening) if move is CloseMove.CARRY_ON else None
+        reason = PauseReason.DAILY_CAP if full else PauseReason.WINDOW_CLOSED
+        hold(run, reason, summary.window_closed(run), opens_at=run.opens_at)

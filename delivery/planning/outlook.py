@@ -135,13 +135,18 @@ class _Words:
         at, progress = self._moment(pause.at), f"{pause.done:,} of {self.run.targets:,} delivered"
         finish = f"finished about {self._finish(finishes_at)} ({self.zone})"
         if pause.cause is PauseCause.DAILY_CAP:
-            what = (
-                f"The daily cap is reached at {at} with {progress}. The rest follows on later days, {finish}."
-            )
+            again = self._after_full_day(pause)
+            what = f"The daily cap is reached at {at} with {progress}. {again}, {finish}."
             return what, "Raise the account's daily cap, or share the run with another account."
         by_itself = self.run.resumes_by_itself
         again = "It goes on by itself at the next opening" if by_itself else "If it is resumed then"
         return f"The window closes at {at} with {progress}. {again}, {finish}.", self._wider()
+
+    def _after_full_day(self, pause: Pause) -> str:
+        same_window = pause.until is not None and pause.until < self.run.closes_at
+        if same_window or self.run.resumes_by_itself:
+            return "The rest follows by itself on later days"
+        return "If it is resumed on each of the days that follow"
 
     def _wider(self) -> str:
         if self.run.fitting_end is None:

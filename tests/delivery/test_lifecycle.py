@@ -25,6 +25,7 @@ from tests.delivery.stage import abandon, add_up, becomes, counted, status_of
 from tests.factories import (
     AccountFactory,
     AttemptFactory,
+    LimitFactory,
     ReminderFactory,
     RunFactory,
     RunTargetFactory,
@@ -455,7 +456,8 @@ def test_the_summary_names_what_held_a_run_back(owner: User, cause: str, remedy:
     with time_machine.travel(NOON, tick=False) as clock:
         run = becomes(daytime(owner), TargetStatus.SENT)
         if cause == "daily cap":
-            Account.objects.update(waiting_for="per_day")
+            LimitFactory.create(account=Account.objects.get(), per_day=1)
+            AttemptFactory.create(target=run.targets.first())
         elif cause == "errors":
             becomes(run, TargetStatus.FAILED)
         else:

@@ -8,7 +8,14 @@ from accounts.models import User
 from delivery import summary
 from delivery.models import Run
 from delivery.states import PauseReason
-from tests.factories import AccountFactory, AttemptFactory, RunAccountFactory, RunFactory, RunTargetFactory
+from tests.factories import (
+    AccountFactory,
+    AttemptFactory,
+    LimitFactory,
+    RunAccountFactory,
+    RunFactory,
+    RunTargetFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +55,6 @@ def test_an_end_names_what_was_not_delivered(owner: User, counts: dict[str, int]
     [
         (PauseReason.ERROR_RATE, "3 of 5 attempts failed"),
         (PauseReason.OPERATOR, "Paused by an operator."),
-        (PauseReason.DAILY_CAP, "daily cap is reached"),
         (PauseReason.ACCOUNT_OFFLINE, "when the account can send again"),
     ],
 )
@@ -59,22 +65,31 @@ def test_a_pause_says_why_and_how_far_it_got(owner: User, reason: PauseReason, w
 
 
 @pytest.mark.parametrize(
-    ("counts", "waiting_for", "took_ms", "kind", "cause"),
+    ("counts", "waiting_for", "per_day", "took_ms", "kind", "cause"),
     [
-        ({"sent": 20}, "gap", 100, "text", RATE),
-        ({"sent": 20}, "per_day", 100, "text", CAP),
-        ({"sent": 20}, "slowed", 100, "text", ERRORS),
-        ({"sent": 18, "failed": 2}, "per_day", 100, "text", ERRORS),
-        ({"sent": 20}, "gap", 9000, "media", MEDIA),
-        ({"sent": 20}, "gap", 9000, "text", RATE),
-        ({"sent": 19, "failed": 1}, "gap", 100, "text", RATE),
+        ({"sent": 20}, "gap", None, 100, "text", RATE),
+        ({"sent": 20}, "gap", 2, 100, "text", RATE),
+        ({"sent": 20}, "not_before", 1, 100, "text", CAP),
+        ({"sent": 18, "failed": 2}, "slowed", 1, 9000, "media", CAP),
+        ({"sent": 20}, "slowed", None, 100, "text", ERRORS),
+        ({"sent": 18, "failed": 2}, "gap", None, 100, "text", ERRORS),
+        ({"sent": 20}, "gap", None, 9000, "media", MEDIA),
+        ({"sent": 20}, "gap", None, 9000, "text", RATE),
+        ({"sent": 19, "failed": 1}, "gap", None, 100, "text", RATE),
     ],
 )
 def test_what_held_a_run_back(
-    owner: User, counts: dict[str, int], waiting_for: str, took_ms: int, kind: str, cause: str
+    owner: User,
+    counts: dict[str, int],
+    waiting_for: str,
+    per_day: int | None,
+    took_ms: int,
+    kind: str,
+    cause: str,
 ) -> None:
     run = run_of(owner, parts=[{"kind": kind}], **counts)
     account = AccountFactory.create(owner=owner, waiting_for=waiting_for)
+    LimitFactory.create(account=account, per_day=per_day)
     RunAccountFactory.create(run=run, account=account)
     AttemptFactory.create(target=RunTargetFactory.create(run=run, account=account), took_ms=took_ms)
     assert summary.held_back(run).startswith(cause)

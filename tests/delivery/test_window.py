@@ -276,32 +276,42 @@ def test_what_a_run_does_by_the_time_it_is_fired(fired_at: str, expected: object
 
 
 @pytest.mark.parametrize(
-    ("sent", "pending", "resumes_by_itself", "planned_later", "expected"),
+    ("sent", "pending", "resumes_by_itself", "planned_later", "day_full", "expected"),
     [
         # Nothing is left to do, whoever would have resumed it.
-        (10, 0, False, 0, CloseMove.SETTLE),
-        (0, 0, True, 0, CloseMove.SETTLE),
+        (10, 0, False, False, False, CloseMove.SETTLE),
+        (0, 0, True, False, False, CloseMove.SETTLE),
         # Cut short: a person is asked, from the first sent message on.
-        (412, 588, False, 0, CloseMove.PAUSE),
-        (1, 1, False, 0, CloseMove.PAUSE),
+        (412, 588, False, False, False, CloseMove.PAUSE),
+        (1, 1, False, False, False, CloseMove.PAUSE),
         # Nothing was sent: nothing to resume.
-        (0, 1000, False, 0, CloseMove.FAIL),
+        (0, 1000, False, False, False, CloseMove.FAIL),
         # The operator chose that it resumes by itself.
-        (412, 588, True, 0, CloseMove.CARRY_ON),
-        (0, 1000, True, 0, CloseMove.CARRY_ON),
+        (412, 588, True, False, False, CloseMove.CARRY_ON),
+        (0, 1000, True, False, False, CloseMove.CARRY_ON),
+        (20, 80, True, True, True, CloseMove.CARRY_ON),
         # A drip: all that is left belongs to later days.
-        (20, 80, False, 80, CloseMove.CARRY_ON),
-        (0, 100, False, 100, CloseMove.CARRY_ON),
-        # A drip that did not get through its day.
-        (15, 85, False, 80, CloseMove.PAUSE),
-        (0, 100, False, 80, CloseMove.FAIL),
+        (20, 80, False, True, False, CloseMove.CARRY_ON),
+        (0, 100, False, True, False, CloseMove.CARRY_ON),
+        # A daily cap moved all that is left to later days: a person is asked, even before the first message.
+        (20, 80, False, True, True, CloseMove.PAUSE),
+        (0, 100, False, True, True, CloseMove.PAUSE),
     ],
 )
 def test_what_a_run_does_when_its_window_closes(
-    sent: int, pending: int, resumes_by_itself: bool, planned_later: int, expected: CloseMove
+    sent: int,
+    pending: int,
+    resumes_by_itself: bool,
+    planned_later: bool,
+    day_full: bool,
+    expected: CloseMove,
 ) -> None:
     move = on_close(
-        sent=sent, pending=pending, resumes_by_itself=resumes_by_itself, planned_later=planned_later
+        sent=sent,
+        pending=pending,
+        resumes_by_itself=resumes_by_itself,
+        planned_later=planned_later,
+        day_full=day_full,
     )
     assert move is expected
 

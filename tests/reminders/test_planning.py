@@ -113,6 +113,21 @@ def test_a_daily_cap_is_amber_with_its_own_remedy(account: Account) -> None:
     assert [pause.cause for pause in found.course.pauses] == [PauseCause.DAILY_CAP] * 2
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "If it is resumed on each of the days that follow, finished about Fri 13 Mar"),
+        ({"on_close": "resume"}, "The rest follows by itself on later days, finished about Fri 13 Mar"),
+        ({"around_the_clock": True}, "The rest follows by itself on later days, finished about Fri 13 Mar"),
+    ],
+)
+def test_whether_a_full_day_needs_a_person_is_said(
+    account: Account, values: dict[str, Any], words: str
+) -> None:
+    LimitFactory.create(account=account, per_day=4)
+    assert words in foreseen(account, **values).sentence
+
+
 def test_what_the_ledger_holds_today_counts_against_the_cap(account: Account) -> None:
     LimitFactory.create(account=account, per_day=4)
     for at in (WEDNESDAY - timedelta(hours=11), WEDNESDAY - timedelta(hours=1)):  # yesterday, today
