@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 from accounts.addresses.form import Address, BadAddressError, Kind, plain, shown
 
-LINK = re.compile(r"^(?:https?://)?matrix\.to/#/([^/?]+).*$", re.IGNORECASE)
+# matrix.to's, and those that Element copies out of its address bar.
+LINK = re.compile(r"^(?:https?://)?[\w.-]+/#/(?:room/|user/)?([!#@%][^/?]+).*$", re.IGNORECASE)
 KINDS: dict[str, Kind] = {"!": "room", "#": "room", "@": "person"}
 SERVER = re.compile(r"^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?$")
 # Since room version 12 the id of a room is a hash, and names no server.

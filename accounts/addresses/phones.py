@@ -23,12 +23,44 @@ GROUP_ID = re.compile(r"^(\d{1,20}(?:-\d{1,20})?)@(g\.us|newsletter)$", re.IGNOR
 # No phone number has more than 15 digits: these are ids of groups that lost their ending.
 BARE_GROUP_ID = re.compile(r"^(\d{16,20}|\d{7,15}-\d{10})$")
 DASH = re.compile("[\u2010-\u2015\u2212]")
-SHORTENED = re.compile(r"^\d[.,]\d+e\+\d+$", re.IGNORECASE)
-NUMBER = re.compile(r"^\+?[\d\s().\-/]+$")
-# WhatsApp still puts a 1 before Mexican mobiles, as dialling did until 2019.
-MEXICAN_MOBILE = re.compile(r"^521(\d{10})$")
+NUMBER = re.compile(r"^\(?\+?[\d\s().\-/]+$")
+# What a spreadsheet makes of a whole number that it takes for a measure: 60123456789.0
+DECIMALS = re.compile(r"^(\+?\d{6,})\.0+$")
+# WhatsApp's ids keep what numbering plans gave up: the 1 before Mexican mobiles, until 2019, and Brazilian mobiles
+# without the 9 that all of them got until 2016. Who gave the number writes the new one, who replies has the old one.
+RENUMBERED = (
+    (re.compile(r"^\+521(\d{10})$"), r"+52\1"),
+    (re.compile(r"^\+55([1-9]{2})([6-9]\d{7})$"), r"+55\g<1>9\2"),
+)
 
 EXAMPLE = "Write the number with its country code, like +60 12-345 6789."
+# What is no address though it looks like one, and what to do about it.
+LOOKALIKES = (
+    (
+        re.compile(r"^\d[.,]\d+e\+?\d+$", re.IGNORECASE),
+        f"lost digits in a spreadsheet. Format the column as text. {EXAMPLE}",
+    ),
+    (
+        re.compile(r"^\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])(T.*)?$"),
+        f"is a date. Choose the column of the numbers. {EXAMPLE}",
+    ),
+    (
+        re.compile(r"@broadcast$", re.IGNORECASE),
+        "is a broadcast list, which only its own phone can write to. Write to its members instead.",
+    ),
+    (
+        re.compile(r"chat\.whatsapp\.com/", re.IGNORECASE),
+        "is an invitation to a group. Write with an account that is in it: its groups come in by themselves.",
+    ),
+    (
+        re.compile(r"\d\s*[;,]*\s*(ext\.?|extension|x|#)[\s=:.]*\d{1,6}$", re.IGNORECASE),
+        f"has an extension, which WhatsApp cannot reach. {EXAMPLE}",
+    ),
+    (
+        re.compile(r"\d{3}\s*([,;&]|\s/\s|\bor\b)\s*[+(]*\d", re.IGNORECASE),
+        "has more than one number. Write each in a row of its own.",
+    ),
+)
 
 
 def canonical(text: str, region: str) -> Address:
@@ -45,14 +77,13 @@ def canonical(text: str, region: str) -> Address:
 
 
 def _number(text: str, region: str) -> str:
-    if SHORTENED.match(text):
-        raise BadAddressError(
-            f"{shown(text)} lost digits in a spreadsheet. Format the column as text. {EXAMPLE}"
-        )
+    for form, why in LOOKALIKES:
+        if form.search(text):
+            raise BadAddressError(f"{shown(text)} {why}")
     if not NUMBER.match(text):
         raise BadAddressError(f"{shown(text)} is not a phone number or a WhatsApp group. {EXAMPLE}")
-    digits = re.sub(r"\D", "", text)
-    if text.startswith("+") or digits.startswith("00"):
+    digits = re.sub(r"\D", "", DECIMALS.sub(r"\1", text))
+    if "+" in text or digits.startswith("00"):
         return _international(digits.removeprefix("00"), text)
     if region:
         return _local(digits, text, region)
@@ -81,7 +112,7 @@ def _local(digits: str, text: str, region: str) -> str:
 
 
 def _international(digits: str, text: str) -> str:
-    number = _parsed("+" + MEXICAN_MOBILE.sub(r"52\1", digits), None)
+    number = _parsed(f"+{digits}", None)
     if number is None:
         raise BadAddressError(f"{shown(text)} begins with no country code that exists. {EXAMPLE}")
     match phonenumbers.is_possible_number_with_reason(number):
@@ -100,9 +131,13 @@ def _international(digits: str, text: str) -> str:
 
 def _parsed(text: str, region: str | None) -> phonenumbers.PhoneNumber | None:
     try:
-        return phonenumbers.parse(text, region)
+        number = phonenumbers.parse(text, region)
     except NumberParseException:
         return None
+    for old, new in RENUMBERED:
+        if old.match(_e164(number)):
+            return phonenumbers.parse(old.sub(new, _e164(number)))
+    return number
 
 
 def _e164(number: phonenumbers.PhoneNumber) -> str:

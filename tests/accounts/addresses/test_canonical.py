@@ -22,7 +22,7 @@ addresses = st.one_of(
         for channel, form in WRITTEN.items()
     )
 )
-regions = st.sampled_from(["", "MY", "DE", "US", "MX"])
+regions = st.sampled_from(["", "MY", "DE", "US", "MX", "BR", "AR", "RU"])
 
 
 def address_or_refusal(channel: str, text: str, region: str) -> Address | BadAddressError:
@@ -41,7 +41,7 @@ def test_a_canonical_address_stays_as_it_is_in_any_region(written: tuple[str, st
     channel, text = written
     once = address_or_refusal(channel, text, region)
     if isinstance(once, Address):
-        for elsewhere in ("", "MY", "DE", "US", "IT"):
+        for elsewhere in ("", "MY", "DE", "US", "IT", "BR"):
             assert canonical(channel, once.text, region=elsewhere) == once
 
 

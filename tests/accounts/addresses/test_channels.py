@@ -23,6 +23,13 @@ NUMBERS = [
     ("60123456789", "MY"),
     ("60123456789", "DE"),  # no German number: the country code was meant
     ("011 60 12 345 6789", "US"),  # as dialled from there
+    ("(+60) 12-345 6789", ""),
+    ("(0060) 12-345 6789", ""),
+    ("60123456789.0", ""),  # a spreadsheet took it for a measure
+    ("60123456789.00", "MY"),
+    ("0123456789.0", "MY"),
+    ("12.345.6789", "MY"),  # dots that part digits stay dots
+    ("+\u0666\u0660 \u0661\u0662 \u0663\u0664\u0665 \u0666\u0667\u0668\u0669", ""),  # Arabic digits
 ]
 
 
@@ -41,6 +48,22 @@ def test_one_number_is_one_recipient(text: str, region: str) -> None:
         ("+52 1 55 1234 5678", "", "+525512345678"),
         ("5491123456789@c.us", "", "+5491123456789"),  # Argentina keeps its 9
         ("06 1234 5678", "IT", "+390612345678"),  # Italy keeps its zero
+        ("347 123 4567", "IT", "+393471234567"),
+        ("07400 123456", "GB", "+447400123456"),
+        ("+44 (0)20 7946 0018", "", "+442079460018"),
+        ("06 12 34 56 78", "FR", "+33612345678"),
+        ("8 (916) 123-45-67", "RU", "+79161234567"),  # their trunk prefix is an 8
+        ("098765 43210", "IN", "+919876543210"),
+        ("0412 345 678", "AU", "+61412345678"),
+        ("090-1234-5678", "JP", "+819012345678"),
+        ("139 1234 5678", "CN", "+8613912345678"),
+        ("0812-3456-789", "ID", "+628123456789"),
+        ("011 15 2345-6789", "AR", "+5491123456789"),
+        ("(11) 91234-5678", "BR", "+5511912345678"),
+        ("553191234567@c.us", "", "+5531991234567"),  # WhatsApp's old Brazilian mobiles
+        ("31 9123-4567", "BR", "+5531991234567"),
+        ("+55 31 99123-4567", "", "+5531991234567"),
+        ("553133334444", "", "+553133334444"),  # a landline has no 9
     ],
 )
 def test_countries_have_their_ways(text: str, region: str, number: str) -> None:
@@ -93,6 +116,8 @@ def test_a_mailbox_has_one_form(text: str, address: str) -> None:
         ("!AbC:Example.org", "room", "!AbC:example.org"),
         ("#Team:EXAMPLE.org:8448", "room", "#Team:example.org:8448"),
         ("https://matrix.to/#/%23Team:example.org?via=example.org", "room", "#Team:example.org"),
+        ("https://app.element.io/#/room/#Team:example.org", "room", "#Team:example.org"),
+        ("https://app.element.io/#/user/@Anna:example.org", "person", "@anna:example.org"),
         ("!" + "aB3" * 14 + "_", "room", "!" + "aB3" * 14 + "_"),  # room version 12 names no server
         ("@Anna:Example.org", "person", "@anna:example.org"),
     ],
@@ -137,6 +162,17 @@ def test_a_profile_has_one_form(text: str, address: str) -> None:
         ("whatsapp", "+31 00 000 0000", "", "more zeros than a number has"),
         ("whatsapp", "12", "MY", "is not a number of MY"),
         ("whatsapp", "anna@example.com", "", "is not a phone number"),
+        ("whatsapp", "6.01E+10", "MY", "lost digits in a spreadsheet"),
+        ("whatsapp", "2026-11-20", "", "is a date"),
+        ("whatsapp", "2026-11-20T09:30:00", "MY", "is a date"),
+        ("whatsapp", "status@broadcast", "", "is a broadcast list"),
+        ("whatsapp", "60123456789@broadcast", "", "is a broadcast list"),
+        ("whatsapp", "https://chat.whatsapp.com/AbCdEfGh", "", "is an invitation to a group"),
+        ("whatsapp", "+60 12-345 6789 ext. 5", "", "has an extension"),
+        ("whatsapp", "+60123456789;ext=5", "", "has an extension"),
+        ("whatsapp", "+60 12-345 6789 x12", "", "has an extension"),
+        ("whatsapp", "012-345 6789 / 013-222 3333", "MY", "more than one number"),
+        ("whatsapp", "+60 12-345 6789, +60 13-222 3333", "", "more than one number"),
         ("email", "anna", "", "has no @"),
         ("email", "anna@localhost", "", "has no domain"),
         ("email", "anna lee@example.com", "", "before the @"),
