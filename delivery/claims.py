@@ -162,12 +162,14 @@ WITH locked AS MATERIALIZED (
     ORDER BY r.id FOR NO KEY UPDATE
 ), moved AS (
     UPDATE delivery_runtarget t
-    SET status = CASE WHEN p.opted_out_at IS NULL AND p.blocked_at IS NULL THEN 'pending' ELSE 'skipped' END,
-        error = CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
-                     WHEN p.blocked_at IS NOT NULL THEN 'blocked' ELSE t.error END,
-        settled_at = CASE WHEN p.opted_out_at IS NULL AND p.blocked_at IS NULL THEN NULL ELSE %(now)s END,
+    SET status = CASE WHEN no.why = '' THEN 'pending' ELSE 'skipped' END,
+        error = COALESCE(NULLIF(no.why, ''), t.error),
+        settled_at = CASE WHEN no.why = '' THEN NULL ELSE %(now)s END,
         claimed_at = NULL
-    FROM locked, accounts_recipient p
+    FROM locked, accounts_recipient p, LATERAL (
+        SELECT CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out' WHEN p.blocked_at IS NOT NULL THEN 'blocked'
+                    WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS why
+    ) no
     WHERE t.run_id = locked.id AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id
       AND t.status || '' = 'sending' AND t.fence = %(fence)s AND t.begun_at IS NULL
     RETURNING t.run_id, t.status
@@ -183,5 +185,5 @@ RETURNING r.id
 
 
 def let_go(targets: Iterable[int], *, fence: int, now: datetime) -> list[int]:
-    """Give back what was claimed and not begun; who opted out meanwhile is skipped. Answers with the runs."""
+    """Give back what was claimed and not begun; who may not get it any more is skipped. Answers with the runs."""
     return [row[0] for row in execute(LET_GO, {"targets": list(targets), "fence": fence, "now": now})]

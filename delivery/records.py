@@ -82,7 +82,7 @@ class Counts:
 
 
 # The last look before a message leaves: its run still runs and is in its window, its account may still send and
-# is still this pump's, its recipient has not opted out. `begun_at` is the intent, on disk before the message goes.
+# is still this pump's, its recipient may still get it. `begun_at` is the intent, on disk before the message goes.
 # Wished again after a lost answer, it gives the same one: under one fencing number nobody else begins.
 BEGIN: Final = """
 WITH wanted AS MATERIALIZED (
@@ -97,7 +97,7 @@ WITH wanted AS MATERIALIZED (
       AND (t.begun_at IS NULL OR t.begun_at >= w.wished_at)
       AND r.status = 'running' AND r.closes_at > %(sendable)s
       AND a.fence = w.fence AND a.status = 'active'
-      AND p.opted_out_at IS NULL AND p.blocked_at IS NULL
+      AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
     FOR NO KEY UPDATE OF t SKIP LOCKED
 )
 UPDATE delivery_runtarget t SET begun_at = %(now)s, attempts = t.attempts + (t.begun_at IS NULL)::int

@@ -9,7 +9,7 @@
 All of it may be done again without harm: a message that is told twice, or two at once, change nothing more.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from django.conf import settings
@@ -23,18 +23,16 @@ from activity.models import Inbound
 from delivery import queues
 from delivery.inbound import intake
 from delivery.inbound.handling import recipient_of
-from delivery.models import RunTarget
 from delivery.states import TargetStatus
 from reminders import second_message
 from reminders.follow_ups.replies import reply_came
+from reminders.leaving import answered_by
 from reminders.stop_words import is_stop
 
 log = structlog.get_logger(__name__)
 
 STOPPED = "replied STOP"
 LOOK_AGAIN_SECONDS = 2
-# Services tell the time of a message in whole seconds: one of the same second was written after ours.
-WHOLE_SECOND = timedelta(seconds=1)
 SPEAKS_FOR_ITSELF = {Recipient.Kind.PERSON, Recipient.Kind.MAILBOX, Recipient.Kind.PROFILE}
 
 
@@ -54,7 +52,7 @@ def _take_up(inbound: Inbound, recipient_id: int) -> bool:
     """Do all that the message asks for; False where it came so fast that its own message has not landed yet."""
     recipient = Recipient.objects.select_for_update(no_key=True).get(pk=recipient_id)
     said_at = min(inbound.at, inbound.created_at)
-    inbound.target = last_message(recipient, said_at)
+    inbound.target = answered_by(recipient, said_at)
     inbound.run_id = inbound.target.run_id if inbound.target else None
     inbound.save(update_fields=["target", "run"])
     _forgive(recipient, said_at)
@@ -63,8 +61,9 @@ def _take_up(inbound: Inbound, recipient_id: int) -> bool:
         _stop(inbound, recipient)
         _tell(inbound, "stop")
         return True
-    if second_message.is_on_its_way(recipient):
-        queues.send_on_commit(intake.WORK, inbound.account_id, countdown=LOOK_AGAIN_SECONDS)
+    if first := second_message.on_its_way(recipient):
+        if first.status == TargetStatus.SENDING:  # else it takes longer, and the sweep looks often enough
+            queues.send_on_commit(intake.WORK, inbound.account_id, countdown=LOOK_AGAIN_SECONDS)
         return False
     answered = second_message.answer(recipient, said_at=said_at)
     _tell(inbound, "second message" if answered else "reply")
@@ -75,14 +74,6 @@ def _tell(inbound: Inbound, brought: str) -> None:
     told = {"recipient": inbound.recipient_id, "account": inbound.account_id, "target": inbound.target_id}
     log.info("replies", reason=brought, **told)
     transaction.on_commit(lambda: counters.count("replies", reason=brought))
-
-
-def last_message(recipient: Recipient, said_at: datetime) -> RunTarget | None:
-    """What they answered: the last message that had left when they spoke."""
-    left = recipient.targets.filter(
-        status__in=[TargetStatus.SENT, TargetStatus.UNCONFIRMED], settled_at__lt=said_at + WHOLE_SECOND
-    )
-    return left.order_by("-settled_at").first()
 
 
 def _forgive(recipient: Recipient, said_at: datetime) -> None:

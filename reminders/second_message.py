@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.conf import settings
+from django.db.models import Q
 
 from accounts.models import Recipient
 from accounts.models.account import Action
@@ -17,32 +18,36 @@ from delivery.models import Run, RunTarget
 from delivery.parts import FrozenPart
 from delivery.states import TargetStatus
 from reminders.fire import frozen
+from reminders.leaving import answered_by
 from reminders.models import Part, Reminder
 
 log = structlog.get_logger(__name__)
 
 AHEAD_OF_ALL = 32_767
-ARRIVED = (TargetStatus.SENT, TargetStatus.UNCONFIRMED)  # who replies to an unconfirmed message has got it
+# One of its parts is leaving; or has left, and the next one follows in a moment, or when a window opens.
+LEAVING = Q(status=TargetStatus.SENDING, begun_at__isnull=False) | Q(
+    status__in=[TargetStatus.SENDING, TargetStatus.PENDING], parts_done__gt=0
+)
 
 
-def is_on_its_way(recipient: Recipient) -> bool:
-    """Whether a first message is leaving right now: its reply must wait until it has landed."""
+def on_its_way(recipient: Recipient) -> RunTarget | None:
+    """A first message that has begun to leave and not landed: its reply must wait until it has."""
     leaving = RunTarget.objects.filter(
+        LEAVING,
         recipient=recipient,
-        status=TargetStatus.SENDING,
         run__kind=Run.Kind.REMINDER,
         run__reminder__parts__role=Part.Role.SECOND,
     )
-    return leaving.filter(begun_at__isnull=False).exists()
+    return leaving.order_by("-status").first()
 
 
 def answer(recipient: Recipient, *, said_at: datetime) -> Run | None:
     """Send it if it is due; the caller holds the recipient's lock."""
-    first = _first_message(recipient, said_at)
-    if first is None or first.settled_at is None or not _in_time(first, first.settled_at, said_at):
+    first = answered_by(recipient, said_at, run__kind=Run.Kind.REMINDER)
+    if first is None or not _in_time(first, said_at) or not _may_speak(first, recipient):
         return None
     parts = _parts(first)
-    if not parts or not _may_speak(first, recipient) or Run.objects.filter(first_target=first).exists():
+    if not parts or Run.objects.filter(first_target=first).exists():
         return None
     run = make_run(_firing(first, parts))
     log.info("second_message", run=run.pk, recipient=recipient.pk, first=first.pk)
@@ -53,25 +58,10 @@ def hours(reminder: Reminder) -> float:
     return float(reminder.second_message_hours or settings.SECOND_MESSAGE_HOURS)
 
 
-def in_time(*, first_at: datetime, said_at: datetime, within: timedelta) -> bool:
-    """Whether a reply came after the first message, and not too long after. Services tell whole seconds."""
-    return first_at.replace(microsecond=0) <= said_at <= first_at + within
-
-
-def _in_time(first: RunTarget, first_at: datetime, said_at: datetime) -> bool:
+def _in_time(first: RunTarget, said_at: datetime) -> bool:
+    """Whether they spoke soon enough after all of it had landed; they spoke after it left."""
     within = timedelta(hours=hours(first.run.reminder))
-    return in_time(first_at=first_at, said_at=said_at, within=within)
-
-
-def _first_message(recipient: Recipient, said_at: datetime) -> RunTarget | None:
-    """The last first message that they had got when they spoke."""
-    firsts = RunTarget.objects.filter(
-        recipient=recipient,
-        status__in=ARRIVED,
-        run__kind=Run.Kind.REMINDER,
-        settled_at__lt=said_at + timedelta(seconds=1),
-    )
-    return firsts.select_related("run__reminder", "account").order_by("-settled_at").first()
+    return first.settled_at is not None and said_at <= first.settled_at + within
 
 
 def _parts(first: RunTarget) -> list[FrozenPart]:

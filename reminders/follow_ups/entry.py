@@ -16,13 +16,14 @@ from django.utils import timezone
 from accounts.models import Recipient
 from reminders.follow_ups import queue, rules
 from reminders.follow_ups.rules import Reason, Refusal
+from reminders.leaving import spoke_since
 from reminders.models import FollowUp
 from reminders.models.followup import Urgency
 
 BATCH = 1000
 
 # The first step of messages that were sent, and the next step of follow-ups that were. A message that nobody is
-# sure about counts as sent.
+# sure about counts as sent. The wait counts from when it had landed; who spoke since it left has answered it.
 CANDIDATES = """
 WITH steps AS (
     SELECT s.id, s.reminder_id, s.after_hours, s.urgency,
@@ -36,8 +37,12 @@ WITH steps AS (
 ), wanted AS (
     SELECT * FROM steps WHERE urgency = 'high' OR NOT %(high_only)s
 )
-SELECT * FROM (
-    (SELECT w.id, t.id, t.recipient_id, w.urgency, w.after_hours, w.most_attempts, t.settled_at AS since
+SELECT found.*, COALESCE((
+    SELECT min(a.at) FROM activity_attempt a WHERE a.target_id = found.message AND a.outcome IN ('sent', 'unknown')
+), found.since) AS left_at
+FROM (
+    (SELECT w.id, t.id, t.recipient_id, w.urgency, w.after_hours, w.most_attempts, t.settled_at AS since,
+            t.id AS message
      FROM wanted w
      JOIN delivery_run r ON r.reminder_id = w.reminder_id AND r.kind = 'reminder' AND r.sent + r.unconfirmed > 0
       AND (r.finished_at IS NULL OR r.finished_at > w.too_old)
@@ -45,7 +50,7 @@ SELECT * FROM (
      WHERE w.comes_first AND NOT EXISTS (SELECT 1 FROM reminders_followup f WHERE f.target_id = t.id)
      LIMIT %(most)s)
     UNION ALL
-    (SELECT w.id, f.target_id, f.recipient_id, w.urgency, w.after_hours, w.most_attempts, f.ended_at
+    (SELECT w.id, f.target_id, f.recipient_id, w.urgency, w.after_hours, w.most_attempts, f.ended_at, f.sent_as_id
      FROM wanted w
      JOIN reminders_followup f ON f.step_id = w.step_before AND f.status = 'sent' AND f.ended_at > w.too_old
      WHERE NOT EXISTS (SELECT 1 FROM reminders_followup g WHERE g.target_id = f.target_id AND g.step_id = w.id)
@@ -57,7 +62,7 @@ ORDER BY urgency <> 'high', since LIMIT %(most)s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A step that is next for a message without a reply, counted from `since`."""
+    """A step that is next for a message without a reply: it left at `left_at`, and had landed at `since`."""
 
     step_id: int
     target_id: int
@@ -66,11 +71,7 @@ class Candidate:
     after: timedelta
     most_attempts: int
     since: datetime
-
-    def answered(self, recipient: Recipient) -> bool:
-        """Services tell the time of a reply in whole seconds."""
-        said_at = recipient.last_inbound_at
-        return said_at is not None and said_at >= self.since.replace(microsecond=0)
+    left_at: datetime
 
     def row(self, **values: object) -> FollowUp:
         due_at = self.since + self.after
@@ -114,7 +115,7 @@ def enter(*, now: datetime | None = None, rng: random.Random | None = None) -> i
 
 
 def _why_not(candidate: Candidate, recipient: Recipient, now: datetime) -> Reason | None:
-    if candidate.answered(recipient):
+    if spoke_since(recipient, candidate.left_at):
         return Reason.REPLIED
     return rules.why_not(queue.contact_of(recipient), now=now, most=candidate.most_attempts)
 
@@ -138,6 +139,7 @@ def _candidates(now: datetime, *, high_only: bool) -> list[Candidate]:
                 after=timedelta(hours=row[4]),
                 most_attempts=row[5],
                 since=row[6],
+                left_at=row[8],
             )
             for row in cursor.fetchall()
         ]

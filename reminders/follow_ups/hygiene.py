@@ -1,8 +1,10 @@
 """Keeps the queue clean: every 15 minutes it drops who must not be asked any more, and says why (SPEC C5).
 
 Set-based: one statement for the whole queue, however long. The reasons are those of `rules.why_not`, in its order.
+What is on its way and has not left, as at night, is taken back for the same reasons.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -11,8 +13,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from activity import counters
+from delivery import lifecycle
+from delivery.models import Run
 from reminders.follow_ups import queue
 from reminders.follow_ups.rules import Reason
+from reminders.models import FollowUp
 
 WHY_NOT = """
     CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
@@ -28,16 +33,19 @@ WHY_NOT = """
          ELSE '' END
 """
 
-# What a reply holds at this moment is left to it.
-CLEAN = f"""
-WITH judged AS MATERIALIZED (
-    SELECT f.id, {WHY_NOT} AS reason
+JUDGED = f"""
+    SELECT f.id, f.recipient_id, {WHY_NOT} AS reason
     FROM reminders_followup f
     JOIN accounts_recipient p ON p.id = f.recipient_id
     JOIN delivery_runtarget t ON t.id = f.target_id
     JOIN delivery_run r ON r.id = t.run_id
     JOIN reminders_reminder m ON m.id = r.reminder_id
-    WHERE f.status = 'queued'
+"""  # noqa: S608 - made of constants
+
+# What a reply holds at this moment is left to it.
+CLEAN = f"""
+WITH judged AS MATERIALIZED (
+    {JUDGED} WHERE f.status = 'queued'
 ), locked AS MATERIALIZED (
     SELECT f.id, j.reason FROM judged j JOIN reminders_followup f ON f.id = j.id
     WHERE j.reason <> '' AND f.status = 'queued'
@@ -45,9 +53,16 @@ WITH judged AS MATERIALIZED (
 ), removed AS (
     UPDATE reminders_followup f SET status = 'removed', removed_reason = l.reason, ended_at = %(now)s
     FROM locked l WHERE f.id = l.id
-    RETURNING l.reason, f.recipient_id
+    RETURNING l.reason
 )
 SELECT reason, count(*) FROM removed GROUP BY reason
+"""  # noqa: S608 - made of constants
+
+STILL_HERE = f"""
+SELECT * FROM (
+    {JUDGED} JOIN delivery_runtarget own ON own.id = f.sent_as_id
+    WHERE f.status = 'sending' AND (own.status = 'pending' OR (own.status = 'sending' AND own.begun_at IS NULL))
+) judged WHERE reason <> '' ORDER BY id LIMIT %(many)s
 """  # noqa: S608 - made of constants
 
 COOLED_DOWN = """
@@ -59,16 +74,22 @@ WHERE id IN (
 )
 """
 
-# Who is at the maximum without a cooldown, as after an import, would never be asked again.
+# Who is at the maximum without a cooldown would never be asked again. Whom a reply holds needs none: it waits for
+# rows of the queue that are locked here, so to wait for it would be to wait for ever.
 COOL_DOWN = """
-UPDATE accounts_recipient p SET cooldown_until = %(until)s, not_interested_at = COALESCE(not_interested_at, %(now)s)
-WHERE p.attempts >= %(most)s AND p.cooldown_until IS NULL AND p.id IN (
-    SELECT f.recipient_id FROM reminders_followup f
-    WHERE f.status = 'removed' AND f.ended_at = %(now)s AND f.removed_reason = 'at the maximum'
+UPDATE accounts_recipient SET cooldown_until = %(until)s, not_interested_at = COALESCE(not_interested_at, %(now)s)
+WHERE id IN (
+    SELECT p.id FROM accounts_recipient p
+    WHERE p.attempts >= %(most)s AND p.cooldown_until IS NULL AND p.id IN (
+        SELECT f.recipient_id FROM reminders_followup f
+        WHERE f.status = 'removed' AND f.ended_at = %(now)s AND f.removed_reason = 'at the maximum'
+    )
+    FOR NO KEY UPDATE SKIP LOCKED
 )
 """
 
 MANY = 50_000
+WITHDRAWN_AT_ONCE = 500
 
 
 @transaction.atomic
@@ -82,6 +103,25 @@ def clean(*, now: datetime | None = None) -> Mapping[str, int]:
         removed: dict[str, int] = dict(cursor.fetchall())
         if removed.get(Reason.AT_MAXIMUM):
             cursor.execute(COOL_DOWN, {"now": now, "most": most, "until": now + cooldown})
+    queue.tell_removed(removed, by="hygiene")
+    return removed
+
+
+@transaction.atomic
+def take_back(*, now: datetime | None = None) -> Mapping[str, int]:
+    """Withdraw those on their way that must not be sent any more and have not left; how many, by reason."""
+    now = now or timezone.now()
+    queue.lock()
+    with connection.cursor() as cursor:
+        most = settings.FOLLOW_UP_MAX_ATTEMPTS
+        cursor.execute(STILL_HERE, {"now": now, "most": most, "many": WITHDRAWN_AT_ONCE})
+        found = cursor.fetchall()
+    removed = Counter[str]()
+    for follow_up_id, recipient_id, reason in found:
+        if lifecycle.withdraw(recipient_id, kind=Run.Kind.FOLLOW_UP, why=reason):
+            removed[reason] += FollowUp.objects.filter(
+                pk=follow_up_id, status=FollowUp.Status.SENDING
+            ).update(status=FollowUp.Status.REMOVED, removed_reason=reason, ended_at=now)
     queue.tell_removed(removed, by="hygiene")
     return removed
 

@@ -17,6 +17,7 @@ from delivery.parts import FrozenPart
 from delivery.states import SETTLED_TARGET, TargetStatus
 from reminders.follow_ups import queue, rules
 from reminders.follow_ups.rules import Reason
+from reminders.leaving import spoke_since, when_left
 from reminders.models import FollowUp, FollowUpStep, Reminder
 from reminders.second_message import talking
 
@@ -56,7 +57,7 @@ def settle() -> int:
         if target is None:
             continue
         at = target.settled_at or timezone.now()
-        if target.status != TargetStatus.SKIPPED and _count(follow_up, at):
+        if target.status != TargetStatus.SKIPPED and _count(follow_up, target, at):
             happened["cooldowns", "started"] += 1
         if target.status in {TargetStatus.SENT, TargetStatus.UNCONFIRMED}:
             _end(follow_up, Status.SENT, at)
@@ -136,14 +137,13 @@ def _once(ids: Iterable[int]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def _count(follow_up: FollowUp, at: datetime) -> bool:
-    """One more attempt, unless they have spoken since; whether it brought a cooldown.
+def _count(follow_up: FollowUp, target: RunTarget, at: datetime) -> bool:
+    """One more attempt, unless they have spoken since it left; whether it brought a cooldown.
 
     One that failed counts too: a person may send it again by hand.
     """
     recipient = follow_up.recipient
-    said_at = recipient.last_inbound_at
-    if said_at is not None and said_at >= at.replace(microsecond=0):
+    if spoke_since(recipient, when_left(target) or at):
         return False
     reminder: Reminder = follow_up.target.run.reminder
     contact = rules.after_attempt(queue.contact_of(recipient), now=at, patience=queue.patience(reminder))

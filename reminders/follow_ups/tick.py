@@ -15,3 +15,4 @@ def tick() -> None:
 def clean() -> None:
     hygiene.end_cooldowns()
     hygiene.clean()
+    hygiene.take_back()

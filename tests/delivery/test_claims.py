@@ -246,8 +246,9 @@ def test_an_intent_whose_answer_was_lost_is_the_same_attempt(account: Account) -
         (Account, {"status": "paused"}),
         (Recipient, {"opted_out_at": datetime(2020, 1, 1, tzinfo=UTC)}),
         (Recipient, {"blocked_at": datetime(2020, 1, 1, tzinfo=UTC)}),
+        (Recipient, {"archived_at": datetime(2020, 1, 1, tzinfo=UTC)}),
     ],
-    ids=["paused", "closed", "account stopped", "opted out", "blocked"],
+    ids=["paused", "closed", "account stopped", "opted out", "blocked", "archived"],
 )
 def test_the_last_look_refuses_what_changed_since_the_claim(
     account: Account, model: Any, change: dict[str, Any]
@@ -269,19 +270,17 @@ def test_what_was_claimed_and_not_begun_goes_back(account: Account) -> None:
     add_up(run)
 
 
-def test_who_opted_out_meanwhile_is_skipped_with_the_reason(account: Account) -> None:
-    run = run_of(account)
+def test_who_must_not_be_written_to_meanwhile_is_skipped_with_the_reason(account: Account) -> None:
+    run = run_of(account, 4)
     taken = claim(run, account)
-    Recipient.objects.filter(address=taken[0].address).update(opted_out_at=timezone.now())
-    Recipient.objects.filter(address=taken[1].address).update(blocked_at=timezone.now())
+    marks = {"opted_out_at": "opted out", "blocked_at": "blocked", "archived_at": "no longer reachable"}
+    for each, mark in zip(taken, marks, strict=False):
+        Recipient.objects.filter(address=each.address).update(**{mark: timezone.now()})
     let_go(taken)
-    assert counted(run) == {"pending": 1, "skipped": 2}
+    assert counted(run) == {"pending": 1, "skipped": 3}
     run.refresh_from_db()
-    assert (run.left_out, run.expected) == (2, 1)
-    assert set(run.targets.filter(status="skipped").values_list("error", flat=True)) == {
-        "opted out",
-        "blocked",
-    }
+    assert (run.left_out, run.expected) == (3, 1)
+    assert set(run.targets.filter(status="skipped").values_list("error", flat=True)) == set(marks.values())
     add_up(run)
 
 

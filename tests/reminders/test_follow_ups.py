@@ -18,6 +18,7 @@ from reminders.follow_ups.tick import tick
 from reminders.models import FollowUp, Reminder
 from tests.delivery.stage import add_up
 from tests.factories import (
+    AttemptFactory,
     FollowUpFactory,
     FollowUpStepFactory,
     RecipientFactory,
@@ -112,6 +113,15 @@ def test_a_reminder_that_somebody_stopped_asks_nobody(state: dict[str, str]) -> 
 def test_who_has_replied_already_is_not_asked_and_the_reason_is_kept() -> None:
     target = sent_of(asking())
     reply(target)
+    assert entry.enter() == 0
+    assert FollowUp.objects.get().removed_reason == "replied"
+
+
+def test_who_replied_while_the_message_was_still_landing_is_not_asked() -> None:
+    landed_at = hours(-1)
+    target = sent_of(asking(), at=landed_at)
+    AttemptFactory.create(target=target, at=landed_at - timedelta(seconds=20))
+    reply(target, at=landed_at - timedelta(seconds=10))
     assert entry.enter() == 0
     assert FollowUp.objects.get().removed_reason == "replied"
 
@@ -271,6 +281,23 @@ def test_a_reply_after_it_left_is_not_held_against_them() -> None:
     assert FollowUp.objects.get().status == Status.SENT
 
 
+def test_a_reply_while_it_was_landing_is_not_held_against_them_either() -> None:
+    target = sent_of(asking(), at=hours(-25))
+    tick()
+    made = RunTarget.objects.get(run__kind=Run.Kind.FOLLOW_UP)
+    AttemptFactory.create(target=made, at=hours(-0.2))
+    made.status, made.fence, made.claimed_at, made.begun_at = "sending", 1, hours(-0.2), hours(-0.2)
+    made.save()
+    reply(target, at=hours(-0.15))
+    RunTarget.objects.filter(pk=made.pk).update(
+        status="sent", claimed_at=None, begun_at=None, settled_at=hours(-0.1)
+    )
+    tick()
+    target.recipient.refresh_from_db()
+    assert target.recipient.attempts == 0
+    assert FollowUp.objects.get().status == Status.SENT
+
+
 def test_a_follow_up_at_night_waits_for_the_window() -> None:
     night = timezone.now().replace(hour=22, minute=0)
     with time_machine.travel(night, tick=False):
@@ -310,6 +337,34 @@ def test_hygiene_drops_who_must_not_be_asked_and_says_why_for_each() -> None:
     assert (off.removed_reason, bare.removed_reason) == ("reminder switched off", "step removed")
     assert fine.status == Status.QUEUED
     assert hygiene.clean() == {}
+
+
+@pytest.mark.parametrize(
+    ("mark", "reason"), [("converted_at", "converted"), ("archived_at", "no longer reachable")]
+)
+def test_hygiene_takes_back_what_is_on_its_way_and_has_not_left(mark: str, reason: str) -> None:
+    reminder = asking()
+    target = sent_of(reminder, at=hours(-25))
+    other = sent_of(reminder, at=hours(-25))
+    tick()
+    Recipient.objects.filter(pk=target.recipient_id).update(**{mark: timezone.now()})
+    assert dict(hygiene.take_back()) == {reason: 1}
+    run = Run.objects.get(kind=Run.Kind.FOLLOW_UP)
+    assert [made.recipient for made in run.targets.filter(status="pending")] == [other.recipient]
+    assert run.targets.get(status="skipped").error == reason
+    add_up(run)
+    assert FollowUp.objects.get(target=target).removed_reason == reason
+    assert hygiene.take_back() == {}
+
+
+def test_what_has_begun_to_leave_is_not_taken_back() -> None:
+    target = sent_of(asking(), at=hours(-25))
+    tick()
+    RunTarget.objects.filter(run__kind=Run.Kind.FOLLOW_UP).update(
+        status="sending", fence=1, claimed_at=timezone.now(), begun_at=timezone.now()
+    )
+    Recipient.objects.filter(pk=target.recipient_id).update(converted_at=timezone.now())
+    assert hygiene.take_back() == {}
 
 
 contacts: st.SearchStrategy[dict[str, Any]] = st.builds(

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import hypothesis
 import pytest
 import time_machine
 from django.db import IntegrityError, transaction
@@ -14,8 +15,7 @@ from pytest_django.asserts import assertContains, assertNotContains
 
 from delivery.models import Run
 from reminders.models import Reminder
-from reminders.second_message import in_time
-from tests.factories import RunFactory, RunTargetFactory
+from tests.factories import AttemptFactory, RunFactory, RunTargetFactory
 from tests.reminders.conversation import reply, sent, sent_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
@@ -121,6 +121,38 @@ def test_a_reply_that_overtakes_the_landing_of_its_message_waits_for_it() -> Non
     assert [run.first_target for run in seconds()] == [first]
 
 
+def test_a_reply_that_overtakes_a_slow_service_counts_from_when_the_message_left() -> None:
+    landed_at = timezone.now()
+    target = sent(at=landed_at)
+    AttemptFactory.create(target=target, at=landed_at - timedelta(seconds=20))
+    said = reply(target, at=landed_at - timedelta(seconds=10))
+    assert said.target == target
+    assert [run.first_target for run in seconds()] == [target]
+
+
+def test_a_reply_before_the_message_left_is_not_an_answer_to_it() -> None:
+    landed_at = timezone.now()
+    target = sent(at=landed_at)
+    AttemptFactory.create(target=target, at=landed_at - timedelta(seconds=20))
+    assert reply(target, at=landed_at - timedelta(seconds=30)).target is None
+    assert seconds() == []
+
+
+@pytest.mark.parametrize("between", [{"claimed": True}, {}], ids=["in a moment", "when the window opens"])
+def test_a_reply_between_two_parts_waits_for_the_last_one(between: dict[str, bool]) -> None:
+    target = sent()
+    run = RunFactory.create(reminder=target.run.reminder, sending=1)
+    first = RunTargetFactory.create(run=run, account=target.account, parts_done=1, **between)
+    AttemptFactory.create(target=first)
+    said = reply(first)
+    assert said.handled_at is None
+    changed = type(first).objects.filter(pk=first.pk)
+    changed.update(status="sending", fence=1, claimed_at=said.at)
+    changed.update(status="sent", parts_done=2, claimed_at=None, settled_at=said.at + timedelta(minutes=5))
+    assert reply(first, event=said.event_id).handled_at is not None
+    assert [run.first_target for run in seconds()] == [first]
+
+
 def test_the_database_refuses_a_second_one_for_the_same_first_message() -> None:
     target = sent()
     reply(target)
@@ -134,11 +166,15 @@ def test_an_invitation_is_followed_by_a_message() -> None:
     assert [run.action for run in seconds()] == ["message"]
 
 
-@given(st.integers(-(10**6), 10**6))
+@given(st.one_of(st.sampled_from([-1, 0, 1, 86_399, 86_400, 86_401]), st.integers(-(10**6), 10**6)))
+@hypothesis.settings(max_examples=25, deadline=None)
 def test_a_reply_is_in_time_from_the_first_message_to_a_day_after_it(offset: int) -> None:
-    first = NOON + timedelta(milliseconds=700)
-    said = NOON + timedelta(seconds=offset)
-    assert in_time(first_at=first, said_at=said, within=timedelta(days=1)) == (0 <= offset <= 86_400)
+    """Services tell whole seconds: a reply of the same second came after it."""
+    Run.objects.filter(kind=Kind.SECOND).delete()
+    with time_machine.travel(NOON + timedelta(days=30), tick=False):
+        target = sent(at=NOON + timedelta(milliseconds=700))
+        reply(target, at=NOON + timedelta(seconds=offset))
+    assert len(seconds()) == (0 <= offset <= 86_400)
 
 
 def test_second_messages_do_not_crowd_out_the_runs_of_their_reminder(client: Client) -> None:
