@@ -69,6 +69,12 @@ class ActivityFilters(forms.Form):
             rows = rows.filter(**{f"{field}__lt": _midnight(min(until, LAST_DAY) + timedelta(days=1))})
         return rows
 
+
+class RunFilters(ActivityFilters):
+    """Of runs: their kind too."""
+
+    kind = forms.ChoiceField(required=False, choices=[("", "All kinds"), *Run.Kind.choices])
+
     def runs(self, rows: QuerySet[Run], status: str) -> QuerySet[Run]:
         """The runs of one tab; an unknown one shows them all. Archived runs have a tab of their own."""
         rows = self.between(rows.filter(archived_at__isnull=status != ARCHIVED), "fired_at")
@@ -76,9 +82,15 @@ class ActivityFilters(forms.Form):
             rows = rows.filter(status=status)
         if account := self.given.get("account"):
             rows = rows.filter(Exists(RunAccount.objects.filter(run=OuterRef("pk"), account=account)))
+        if kind := self.given.get("kind"):
+            rows = rows.filter(kind=kind)
         if words := self.given.get("q"):
             rows = rows.filter(name__icontains=words)
         return rows
+
+
+class AttemptFilters(ActivityFilters):
+    """Of attempts."""
 
     def attempts(self, rows: QuerySet[Attempt], outcome: str, user: User) -> QuerySet[Attempt]:
         rows = self.between(rows, "at")

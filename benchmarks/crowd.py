@@ -107,7 +107,10 @@ def _reminders(size: Size, now: datetime) -> Iterator[Reminder]:
 
 
 def _runs(size: Size, now: datetime) -> Iterator[Run]:
-    """Of a hundred, two are running, one is paused and one waits. The first holds a tenth of all targets."""
+    """Of a hundred, two are running, one is paused, one waits and five are follow-ups.
+
+    The first holds a tenth of all targets.
+    """
     for n in range(1, size.runs + 1):
         status, total = _status_of(n), size.biggest_run if n == 1 else size.per_run
         fired_at = now - timedelta(minutes=10 * n)
@@ -115,6 +118,7 @@ def _runs(size: Size, now: datetime) -> Iterator[Run]:
             id=n,
             reminder_id=n,
             owner_id=size.owner_of(n),
+            kind=Run.Kind.FOLLOW_UP if n % 20 == 7 else Run.Kind.REMINDER,
             due_at=fired_at,
             fired_at=fired_at,
             name=f"reminder-{n}",

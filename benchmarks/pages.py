@@ -82,6 +82,7 @@ def narrowed() -> Iterator[tuple[str, str]]:
     runs, attempts = reverse("activity:list"), reverse("activity:attempts")
     yield "activity:list paused", f"{runs}?status=paused"
     yield "activity:list of an account", f"{runs}?account=1"
+    yield "activity:list of a kind", f"{runs}?kind=follow_up"
     yield "activity:list searched", f"{runs}?q=reminder-1"
     yield "activity:attempts of an account", f"{attempts}?account=1"
     yield "activity:attempts sent", f"{attempts}?outcome=sent"

@@ -154,6 +154,11 @@ def pages(now: datetime) -> Iterator[Question]:
             Run.objects.filter(owner=owner, status="success", id__lt=1_900),
         ),
         (
+            "runs of one kind, newest first",
+            "run_by_owner_kind",
+            Run.objects.filter(owner=7, kind="follow_up", id__lt=1_900),
+        ),
+        (
             "a run's targets of one status",
             "target_by_status",
             RunTarget.objects.filter(run=1, status="pending", id__gt=500),

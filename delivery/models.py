@@ -180,6 +180,7 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["owner", "-id"], name="run_by_owner"),
             models.Index(fields=["owner", "status", "-id"], name="run_by_owner_status"),
+            models.Index(fields=["owner", "kind", "-id"], name="run_by_owner_kind"),
             models.Index(fields=["closes_at"], condition=Q(status=RunStatus.RUNNING), name="run_closing"),
             models.Index(
                 fields=["opens_at"],

@@ -67,6 +67,16 @@ def test_runs_are_found_by_their_name_within_a_status(client: Client, owner: Use
     assert runs(client, owner, q="RENT", status="success") == ["Rent is due"]
 
 
+def test_runs_are_filtered_by_their_kind(client: Client, owner: User) -> None:
+    run_named(owner, "Rent", success=True)
+    run_named(owner, "Answer", kind="second")
+    run_named(owner, "Still there?", kind="follow_up", success=True)
+    assert runs(client, owner, kind="reminder") == ["Rent"]
+    assert runs(client, owner, kind="second") == ["Answer"]
+    assert runs(client, owner, kind="follow_up", status="success") == ["Still there?"]
+    assert runs(client, owner, kind="joke") == ["Still there?", "Answer", "Rent"]
+
+
 def test_another_persons_account_filters_nothing_out_of_theirs(
     client: Client, owner: User, stranger: User
 ) -> None:
@@ -140,7 +150,7 @@ def test_pages_of_attempts_follow_one_another(client: Client, owner: User) -> No
     assert shown == [str(number) for number in range(59, -1, -1)]
 
 
-@pytest.mark.parametrize(("name", "queries"), [("activity:list", 6), ("activity:attempts", 6)])
+@pytest.mark.parametrize(("name", "queries"), [("activity:list", 7), ("activity:attempts", 6)])
 def test_a_list_takes_the_same_queries_however_long_it_is(
     client: Client, owner: User, django_assert_num_queries: DjangoAssertNumQueries, name: str, queries: int
 ) -> None:

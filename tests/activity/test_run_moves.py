@@ -118,6 +118,33 @@ def test_many_are_moved_after_their_count_was_shown_and_refusals_are_told(
     assert Run.objects.filter(archived_at__isnull=False).count() == 2
 
 
+def test_all_that_match_a_filter_are_moved_after_their_count_was_shown(client: Client, owner: User) -> None:
+    reminder = ReminderFactory.create(owner=owner, name="Rent")
+    RunFactory.create_batch(60, reminder=reminder, success=True)  # more than one page shows
+    going = RunFactory.create(reminder=reminder)
+    other = RunFactory.create(reminder=ReminderFactory.create(owner=owner, name="Other"), success=True)
+    client.force_login(owner)
+    assert "All 61 that match" in client.get(reverse("activity:list"), {"q": "rent"}).content.decode()
+    asked = post(client, owner, move="archive", all="1", matching="q=rent")
+    assert "Archive: 60 runs?" in asked.content.decode()
+    assert not Run.objects.filter(archived_at__isnull=False).exists()
+    RunFactory.create(reminder=reminder, success=True)  # was not among those shown
+    shown = [run.pk for run in asked.context["runs"]]
+    assert told(post(client, owner, move="archive", run=shown, confirmed="1")) == ["60 runs were archived."]
+    assert set(Run.objects.filter(archived_at=None, pk__in=[going.pk, other.pk])) == {going, other}
+    assert Run.objects.filter(archived_at=None, reminder=reminder).count() == 2
+
+
+def test_all_that_match_are_those_that_one_may_touch(
+    client: Client, owner: User, reader: User, stranger: User
+) -> None:
+    held(owner)
+    for person in (reader, stranger):
+        answer = post(client, person, move="resume", all="1", matching="")
+        assert told(answer) == ["None of the runs that match can be resumed as they stand."]
+    assert Run.objects.get().status == "paused"
+
+
 def test_it_works_without_cookies_from_elsewhere(owner: User) -> None:
     careful = Client(enforce_csrf_checks=True)
     careful.force_login(owner)
