@@ -181,6 +181,13 @@ def pages(now: datetime) -> Iterator[Question]:
             RunTarget.objects.filter(account=1, provider_id__in=["m-7", "m-8"]).order_by(),
         ),
         (
+            "the message of a receipt for one of its earlier parts",
+            "target_by_earlier_id",
+            RunTarget.objects.filter(
+                account=1, earlier_ids__overlap=["m-7", "m-8"], earlier_ids__isnull=False
+            ).order_by(),
+        ),
+        (
             "the last message to a recipient",
             "target_once_per_run",
             RunTarget.objects.filter(recipient=7).order_by("-run_id"),

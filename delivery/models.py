@@ -3,6 +3,8 @@
 import uuid
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -262,7 +264,12 @@ class RunTarget(models.Model):
     begun_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     settled_at = models.DateTimeField(null=True, blank=True)
-    provider_id = models.CharField(max_length=255, blank=True, default="", db_default="")
+    provider_id = models.CharField(
+        max_length=255, blank=True, default="", db_default="", help_text="Of its last part that was taken."
+    )
+    earlier_ids = ArrayField(
+        models.CharField(max_length=255), null=True, blank=True, help_text="Of the parts before that one."
+    )
     error = models.CharField(max_length=500, blank=True, default="", db_default="")
     delivered_at = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)
@@ -294,6 +301,9 @@ class RunTarget(models.Model):
             models.Index(fields=["run", "status", "id"], name="target_by_status"),
             models.Index(
                 fields=["account", "provider_id"], condition=~Q(provider_id=""), name="target_by_provider_id"
+            ),
+            GinIndex(
+                fields=["earlier_ids"], condition=Q(earlier_ids__isnull=False), name="target_by_earlier_id"
             ),
         ]
 

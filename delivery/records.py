@@ -146,6 +146,9 @@ WITH locked AS MATERIALIZED (
         not_before = COALESCE(n.not_before, t.not_before),
         error = n.error,
         provider_id = CASE WHEN n.provider_id = '' THEN t.provider_id ELSE n.provider_id END,
+        earlier_ids = CASE WHEN n.provider_id IN ('', t.provider_id) THEN t.earlier_ids
+                           WHEN n.part > 0 AND t.provider_id <> '' THEN array_append(t.earlier_ids, t.provider_id)
+                      END,
         begun_at = NULL,
         claimed_at = CASE WHEN n.status = 'sending' THEN t.claimed_at END,
         settled_at = CASE WHEN n.status IN ('pending', 'sending') THEN NULL ELSE %(now)s END

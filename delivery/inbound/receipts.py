@@ -1,4 +1,8 @@
-"""Receipts: what became of messages that were sent. They come twice, late and in any order."""
+"""Receipts: what became of messages that were sent. They come twice, late and in any order.
+
+A message of several parts has arrived when all of its parts have, and is read when all are. A part that failed shows on
+the whole: somebody got less than was meant.
+"""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -8,33 +12,47 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from activity.models import Inbound
-from delivery.models import RunTarget
 from delivery.transports.base import ReceiptState
 
 MOST = 500  # at a time
 NOT_OURS = timedelta(minutes=10)  # after which a receipt belongs to nothing that we sent
 MOST_ROUNDS = 100
 
-# The earliest time of each kind holds, whatever comes first; LEAST takes no notice of NULL. Who read it got it.
-APPLY = """
-UPDATE delivery_runtarget t
-SET delivered_at = LEAST(t.delivered_at, told.delivered, told.read),
-    read_at = LEAST(t.read_at, told.read),
-    error = CASE WHEN told.failed <> '' AND t.status = 'sent' THEN told.failed ELSE t.error END
-FROM (
-    SELECT target AS id,
-           min(at) FILTER (WHERE state = 'delivered') AS delivered,
-           min(at) FILTER (WHERE state = 'read') AS read,
-           COALESCE(max(reason) FILTER (WHERE state = 'failed'), '') AS failed
-    FROM unnest(%(targets)s::bigint[], %(states)s::text[], %(times)s::timestamptz[], %(reasons)s::text[])
-         AS receipt (target, state, at, reason)
-    GROUP BY target ORDER BY target
-) told
-WHERE t.id = told.id
-"""
+# Two tasks that each know of one part must not both find that the other is missing.
+LOCK = "SELECT FROM delivery_runtarget WHERE id = ANY(%(targets)s) ORDER BY id FOR NO KEY UPDATE"
 MARK = """
 UPDATE activity_inbound i SET target_id = found.target, handled_at = %(now)s
 FROM unnest(%(ids)s::bigint[], %(targets)s::bigint[]) AS found (id, target) WHERE i.id = found.id
+"""
+# Of each part the earliest time of a kind holds, whatever comes first, and who read it got it; of the whole, the time
+# of the part that came last. While parts are still to be sent, nothing has arrived.
+APPLY = """
+WITH part AS (
+    SELECT target_id, provider_id,
+           min(at) FILTER (WHERE state IN ('delivered', 'read')) AS delivered,
+           min(at) FILTER (WHERE state = 'read') AS read
+    FROM activity_inbound WHERE kind = 'receipt' AND target_id = ANY(%(targets)s) GROUP BY target_id, provider_id
+), whole AS (
+    SELECT target_id, count(delivered) AS delivered_parts, max(delivered) AS delivered,
+           count(read) AS read_parts, max(read) AS read
+    FROM part GROUP BY target_id
+), failed AS (
+    SELECT target, max(reason) AS reason
+    FROM unnest(%(targets)s::bigint[], %(reasons)s::text[]) AS told (target, reason) GROUP BY target
+)
+UPDATE delivery_runtarget t
+SET delivered_at = CASE WHEN delivered_parts > COALESCE(cardinality(t.earlier_ids), 0) THEN delivered END,
+    read_at = CASE WHEN read_parts > COALESCE(cardinality(t.earlier_ids), 0) THEN read END,
+    error = CASE WHEN failed.reason <> '' AND t.status = 'sent' THEN failed.reason ELSE t.error END
+FROM whole, failed
+WHERE t.id = whole.target_id AND t.id = failed.target AND t.status NOT IN ('pending', 'sending')
+"""
+FIND = """
+SELECT provider_id, id FROM delivery_runtarget
+WHERE account_id = %(account)s AND provider_id = ANY(%(ids)s) AND provider_id <> ''
+UNION ALL
+SELECT told.id, t.id FROM delivery_runtarget t, unnest(t.earlier_ids) AS told (id)
+WHERE t.earlier_ids && %(ids)s::varchar[] AND t.earlier_ids IS NOT NULL AND t.account_id = %(account)s
 """
 
 
@@ -55,11 +73,7 @@ def _settle_some(account_id: int, *, after: int) -> int:
     rows = list(locked[:MOST])
     if not rows:
         return 0
-    targets = dict(
-        RunTarget.objects.filter(account_id=account_id, provider_id__in={row.provider_id for row in rows})
-        .order_by()
-        .values_list("provider_id", "pk")
-    )
+    targets = _targets(account_id, sorted({row.provider_id for row in rows}))
     found = [(row, targets[row.provider_id]) for row in rows if row.provider_id in targets]
     if found:
         _apply(found)
@@ -67,22 +81,27 @@ def _settle_some(account_id: int, *, after: int) -> int:
     return rows[-1].pk
 
 
+def _targets(account_id: int, ids: list[str]) -> dict[str, int]:
+    """The targets that have a part with one of these ids, by it."""
+    with connection.cursor() as cursor:
+        cursor.execute(FIND, {"account": account_id, "ids": ids})
+        return dict(cursor.fetchall())
+
+
 def _apply(found: list[tuple[Inbound, int]]) -> None:
     arguments: dict[str, Any] = {
         "ids": [row.pk for row, _ in found],
         "targets": [target for _, target in found],
-        "states": [row.state for row, _ in found],
-        "times": [row.at for row, _ in found],
         "reasons": [_reason(row) for row, _ in found],
         "now": timezone.now(),
     }
     with connection.cursor() as cursor:
-        cursor.execute(APPLY, arguments)
-        cursor.execute(MARK, arguments)
+        for statement in (LOCK, MARK, APPLY):
+            cursor.execute(statement, arguments)
 
 
 def _give_up(ids: Iterable[int]) -> None:
-    """What is old and belongs to no target was typed on the phone, or was part of a longer message."""
+    """What is old and belongs to no target was typed on the phone."""
     now = timezone.now()
     Inbound.objects.filter(pk__in=list(ids), created_at__lt=now - NOT_OURS).update(handled_at=now)
 

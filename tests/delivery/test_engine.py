@@ -98,6 +98,18 @@ def test_parts_arrive_in_order_at_every_recipient(stage: Stage) -> None:
         assert keys == [f"{target.key}-{part}" for part in range(3)]
 
 
+def test_a_target_knows_the_id_of_each_of_its_parts(stage: Stage) -> None:
+    account = stage.account()
+    run = serve(stage.fire(account, to=1, parts=3), account)
+    target = only_target(run)
+    assert [*(target.earlier_ids or ()), target.provider_id] == [
+        line["id"] for line in stage.delivered(account)
+    ]
+
+    single = only_target(serve(stage.fire(account, to=1), account))
+    assert single.earlier_ids is None
+
+
 def test_no_more_groups_are_in_flight_than_allowed(stage: Stage) -> None:
     account = stage.account(group_concurrency=2)
     stage.behave(account, latency_ms=40)

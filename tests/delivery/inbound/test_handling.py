@@ -122,6 +122,56 @@ def test_a_failure_that_is_told_later_is_shown_and_the_target_stays_sent(target:
     assert target.error == "Taken, but reported as not delivered later: 463."
 
 
+@pytest.fixture
+def album(target: RunTarget) -> RunTarget:
+    """A message of three parts, all sent."""
+    target.earlier_ids, target.parts_done = ["part-0", "part-1"], 3
+    target.save()
+    return target
+
+
+def of_part(provider_id: str, state: ReceiptState, at: datetime) -> Receipt:
+    return Receipt(event_id=f"{provider_id}:{state}", provider_id=provider_id, state=state, at=at)
+
+
+def test_several_parts_have_arrived_when_the_last_of_them_has(album: RunTarget) -> None:
+    parts = [album.provider_id, "part-0", "part-1"]
+    for number, part in enumerate(parts[:2]):
+        take(album.account, of_part(part, ReceiptState.DELIVERED, minutes(number)))
+    album.refresh_from_db()
+    assert (album.delivered_at, album.read_at) == (None, None)
+
+    take(album.account, of_part(parts[2], ReceiptState.DELIVERED, minutes(7)))
+    album.refresh_from_db()
+    assert (album.delivered_at, album.read_at) == (minutes(7), None)
+
+    take(album.account, *(of_part(part, ReceiptState.READ, minutes(9)) for part in parts))
+    album.refresh_from_db()
+    assert (album.delivered_at, album.read_at) == (minutes(7), minutes(9))
+
+
+def test_a_part_that_failed_shows_on_the_whole_message(album: RunTarget) -> None:
+    take(album.account, of_part("part-1", ReceiptState.FAILED, NOON))
+    take(album.account, *(of_part(part, ReceiptState.READ, NOON) for part in (album.provider_id, "part-0")))
+    album.refresh_from_db()
+    assert (album.delivered_at, album.read_at) == (None, None)
+    assert album.error == "Taken, but reported as not delivered later."
+
+
+def test_nothing_has_arrived_while_parts_are_still_to_be_sent(db: None) -> None:
+    target = RunTargetFactory.create(claimed=True, provider_id="part-0", parts_done=1)
+    take(target.account, of_part("part-0", ReceiptState.READ, minutes(1)))
+    target.refresh_from_db()
+    assert (target.delivered_at, target.read_at) == (None, None)
+
+    RunTarget.objects.update(
+        status="sent", provider_id="part-1", earlier_ids=["part-0"], parts_done=2, settled_at=NOON
+    )
+    take(target.account, of_part("part-1", ReceiptState.DELIVERED, minutes(2)))
+    target.refresh_from_db()
+    assert (target.delivered_at, target.read_at) == (minutes(2), None)
+
+
 def test_a_thousand_receipts_cost_a_handful_of_queries(
     target: RunTarget, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -238,6 +288,28 @@ def test_one_message_that_cannot_be_handled_holds_up_no_other(owner: User) -> No
 @pytest.fixture
 def committed(transactional_db: None) -> Account:
     return AccountFactory.create()
+
+
+def test_two_tasks_that_know_one_part_each_find_the_message_delivered(committed: Account) -> None:
+    run = RunTargetFactory.create(account=committed, run__owner=committed.owner).run
+    albums = [
+        RunTargetFactory.create(account=committed, run=run, sent=True, earlier_ids=[f"first-{n}"])
+        for n in range(20)
+    ]
+    start = threading.Barrier(2)
+
+    def task(part: int) -> None:
+        try:
+            start.wait(timeout=10)
+            for each in albums:
+                name = (each.provider_id, *(each.earlier_ids or ()))[part]
+                take(committed, of_part(name, ReceiptState.DELIVERED, NOON))
+        finally:
+            database.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(task, range(2)))
+    assert RunTarget.objects.filter(delivered_at=NOON).count() == 20
 
 
 def test_two_tasks_at_once_handle_each_message_once(committed: Account) -> None:
