@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     atomic = False  # the table is long, and runs go on while the index is built
 
     dependencies = [
-        ('delivery', '0009_second_messages'),
+        ('delivery', '0011_runs_by_kind'),
     ]
 
     operations = [
