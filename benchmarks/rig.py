@@ -18,6 +18,8 @@ from redis import Redis
 
 from accounts.models import Account, Limit, User
 from benchmarks import scratch
+from config.celery import app
+from config.environment import broker_url
 from config.redis import client
 from delivery.models import Run
 from delivery.states import OPEN_RUN
@@ -175,6 +177,7 @@ def rig(purpose: str, **environment: str) -> Iterator[Rig]:
         redis_url = _other_redis()
         settings.REDIS_URL = redis_url
         client.cache_clear()
+        app.conf.broker_url = broker_url(redis_url)  # else workers hear of a firing from the next tick only
         client().flushdb()
         owner = User.objects.create(username="bench")
         given = {**os.environ, "DATABASE_URL": _named(name), "REDIS_URL": redis_url, **environment}
