@@ -6,13 +6,14 @@ from django.utils import timezone
 from accounts.models import Account, User
 from accounts.roles import require_touch
 from delivery import lifecycle
+from delivery.lifecycle.of_accounts import locked_account
 from delivery.models import RunAccount
 
 
 @transaction.atomic
 def archive(account: Account, *, by: User) -> Account:
     """Out of sight, and paused first if it could send; refused while runs wait for it."""
-    require_touch(account, by)
+    account = locked_account(account, by)  # no run is fired from it meanwhile
     waiting = RunAccount.objects.filter(account=account, open=True).count()
     if waiting:
         runs = "1 run is" if waiting == 1 else f"{waiting} runs are"

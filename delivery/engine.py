@@ -30,7 +30,7 @@ from delivery.inbound import first_contacts
 from delivery.lease import Lease
 from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
 from delivery.models import Run
-from delivery.outcomes import Rejected, Sent
+from delivery.outcomes import Rejected, Sent, TryAgain
 from delivery.parts import Letter, thaw
 from delivery.permits import Permits
 from delivery.planning import drip, replan
@@ -41,9 +41,9 @@ from delivery.retry import Effect, Verdict
 from delivery.slots import Served, Slot, landing_of
 from delivery.slowdown import SlowDown
 from delivery.states import PauseReason, TargetStatus, WaitReason
-from delivery.transports.base import Transport, TransportError
+from delivery.transports.base import Capabilities, Transport, TransportError
 from delivery.turns import Turn
-from delivery.wire import Landed, wire
+from delivery.wire import Landed, Parcel, wire
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +69,8 @@ def pump(account_id: int) -> None:
     try:
         account = Account.objects.get(pk=account_id)
         transport = _transport(account)
-        rescue.reclaim(lease, idempotent=transport is not None and transport.capabilities.idempotent)
+        can = transport.capabilities if transport is not None else Capabilities()
+        rescue.reclaim(lease, idempotent=can.idempotent, files_inside=not can.media_handles)
         if transport is None or account.status != Account.Status.ACTIVE:
             rest = Rest(until=None, reason=WaitReason.ACCOUNT_STOPPED)
         else:
@@ -177,7 +178,7 @@ class Shift:
         """Seconds until there is something to do, if nothing lands before."""
         if self.over:
             return LOOK_AROUND
-        if self.leaving and not (self.agenda or self.air):
+        if self.leaving and not (self.agenda or self.air or self.refilling):
             return 0.0
         moments = [self.ends, time.monotonic() + LOOK_AROUND]
         if (next_at := self.agenda.next_at()) is not None:
@@ -257,7 +258,7 @@ class Shift:
         verdict = retry.decide(
             trouble.outcome, attempt=trouble.attempt, idempotent=True, knobs=knobs.retry_knobs()
         )
-        if verdict.target is TargetStatus.FAILED:
+        if verdict.target is not TargetStatus.PENDING:
             await self._pause_run(run.pk, trouble.sentence())
             return
         await self._affect_account(verdict)
@@ -357,10 +358,11 @@ class Shift:
         for slot in slots:
             slot.attempt, slot.began_at = begun[slot.target_id].attempt, begun[slot.target_id].at
             self.air[slot.target_id] = slot
-            try:
-                parcels.append(slot.parcel())
-            except MissingVariableError as error:
-                self._hear(Landed(tag=slot.target_id, outcome=Rejected(reason=str(error)), took_ms=0))
+            parcel = _parcel(slot)
+            if isinstance(parcel, Parcel):
+                parcels.append(parcel)
+            else:
+                self._hear(Landed(tag=slot.target_id, outcome=parcel, took_ms=0))
         self.wire.launch(self.transport, parcels, self._hear)
 
     # Land: what became of it.
@@ -502,6 +504,21 @@ def _slot(run: Served, unit: Unit, target: Claimed, permits: Permits, gap: float
         planned_ms=unit.at_ms,
         gap=gap,
     )
+
+
+def _parcel(slot: Slot) -> Parcel | Rejected | TryAgain:
+    """The message for the wire, or why it does not leave: whatever begins also lands."""
+    late = datetime.now(UTC) - slot.began_at
+    if late.total_seconds() > settings.LEASE_SECONDS:
+        # This process stood still. Another pump may have the account by now, and have called the message lost.
+        return TryAgain(reason=f"held up for {late.total_seconds():.0f} s before it could leave")
+    try:
+        return slot.parcel()
+    except MissingVariableError as error:
+        return Rejected(reason=str(error))
+    except Exception:
+        log.exception("not_written", target=slot.target_id)
+        return Rejected(reason="internal error while the message was written")
 
 
 def _let_go(run_id: int, targets: list[int], fence: int) -> None:

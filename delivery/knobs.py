@@ -50,9 +50,16 @@ def trips(sent: int, failed: int) -> bool:
     )
 
 
-def longest_send() -> timedelta:
-    """After this time a message that a dead pump had begun is no longer under way."""
-    return timedelta(seconds=settings.SEND_TIMEOUT_SECONDS + 5)
+UPLOAD_TIMES = 6  # a file may take so many times as long as a message without one
+
+
+def longest_send(*, with_file: bool) -> timedelta:
+    """After this time a message that a dead pump had begun is no longer under way.
+
+    Ten seconds more than it may take: its number may be asked for first, and it is given up a little late.
+    """
+    times = UPLOAD_TIMES if with_file else 1
+    return timedelta(seconds=settings.SEND_TIMEOUT_SECONDS * times + 10)
 
 
 def lease_ms() -> int:

@@ -21,6 +21,8 @@ from delivery.rebuild import memory
 
 MOST_AT_ONCE = 300  # units in one grant
 A_FEW = 10  # as many as a paced account can use within the horizon
+PACED_BY = ("profile", "zone", "warmup_start", "warmup_step", "warmup_ceiling", "warmup_clean_days")
+FRESH = 2.0  # seconds for which limits that were read count as those that hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,7 @@ class Permits:
         self.account = account
         self.lease = lease
         self.action = action
-        self.limits = effective_limits(account, action)
-        self.pace = pacing.pace_of(self.limits)
+        self._read_limits()
         minute_ms = int(settings.MINUTE_SECONDS * 1000)
         self._limiter = Limiter(
             client(),
@@ -87,11 +88,13 @@ class Permits:
         `in_hand` are the permits that this pump still holds, each with its planned time: they, and the ledger,
         are what a limiter that forgot is told. May run in a thread while the pump settles and gives back.
         """
+        if time.monotonic() - self._read_at >= FRESH:
+            self.account.refresh_from_db(fields=PACED_BY)
+            self._read_limits()
         news = self._collect()
         before = time.monotonic()
         answer = self._limiter.take(self._ask(cost, error_rate, news))
         if isinstance(answer, Forgotten):
-            news = News()  # the ledger knows
             self._remind(cost, in_hand, in_the_air)
             before = time.monotonic()
             answer = self._limiter.take(self._ask(cost, error_rate, news))
@@ -106,6 +109,12 @@ class Permits:
                 return answer
             case Forgotten():
                 return Away(reason="Redis forgets what it is told")
+
+    def _read_limits(self) -> None:
+        """A person may change them while a shift is under way."""
+        self._read_at = time.monotonic()
+        self.limits = effective_limits(self.account, self.action)
+        self.pace = pacing.pace_of(self.limits)
 
     def why_never(self, cost: int) -> str:
         """A sentence if no waiting could ever let `cost` messages leave together; else nothing."""

@@ -169,7 +169,8 @@ def _start_shift(account_id: int) -> int:
 # A wake-up that has come meanwhile stays: whoever set it knows more than the shift did when it chose to rest.
 # Whether there is work is looked up under the account's lock, which firing takes too: a run that is fired meanwhile
 # either is seen here or sets the wake-up after this. The lock has a statement of its own, since a statement that
-# waits for a lock still looks at other tables as they were before.
+# waits for a lock still looks at other tables as they were before. A run that only has yet to be settled is work too:
+# else one whose settling failed, with the database away, would stay as it is.
 LOCK = "SELECT 1 FROM accounts_account WHERE id = %(account)s FOR NO KEY UPDATE"
 END_SHIFT = """
 UPDATE accounts_account a
@@ -182,6 +183,10 @@ SET wake_at = CASE
             WHERE share.account_id = a.id AND share.open AND r.status = 'running' AND a.status = 'active'
               AND EXISTS (SELECT 1 FROM delivery_runtarget t
                           WHERE t.account_id = a.id AND t.run_id = r.id AND t.status = 'pending')
+        ) OR EXISTS (
+            SELECT 1 FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
+            WHERE share.account_id = a.id AND share.open AND r.status IN ('running', 'paused')
+              AND r.sending = 0 AND (r.pending = 0 OR r.canceled_at IS NOT NULL)
         ) THEN CASE WHEN a.wake_at <= %(now)s THEN a.wake_at ELSE COALESCE(%(until)s, %(watchdog)s) END
     END,
     waiting_for = %(reason)s, waiting_until = %(until)s

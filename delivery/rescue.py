@@ -18,7 +18,8 @@ from delivery.statements import execute
 # As in records.RECORD, the runs are changed last.
 RECLAIM = """
 WITH locked AS MATERIALIZED (
-    SELECT r.id, r.owner_id, r.action FROM delivery_run r
+    SELECT r.id, r.owner_id, r.action, %(files_inside)s AND r.parts @> '[{"kind": "media"}]' AS with_file
+    FROM delivery_run r
     WHERE r.id IN (
         SELECT t.run_id FROM delivery_runtarget t
         WHERE t.account_id = %(account)s AND t.status = 'sending' AND t.fence < %(fence)s
@@ -30,7 +31,8 @@ WITH locked AS MATERIALIZED (
                 ELSE 'unconfirmed' END AS becomes
     FROM locked JOIN delivery_runtarget t ON t.run_id = locked.id
     WHERE t.account_id = %(account)s AND t.status = 'sending' AND t.fence < %(fence)s
-      AND (t.begun_at IS NULL OR %(idempotent)s OR t.begun_at < %(doubt_ended)s)
+      AND (t.begun_at IS NULL OR %(idempotent)s
+           OR t.begun_at < %(now)s - CASE WHEN locked.with_file THEN %(longest_with_file)s ELSE %(longest)s END)
     FOR UPDATE OF t
 ), moved AS (
     UPDATE delivery_runtarget t
@@ -44,7 +46,9 @@ WITH locked AS MATERIALIZED (
                                   outcome, provider_id, error, took_ms)
     SELECT m.begun_at, l.owner_id, %(account)s, m.run_id, m.id, l.action, m.parts_done, m.attempts,
            'unknown', '', 'interrupted while sending',
-           GREATEST(0, LEAST(%(longest_ms)s, EXTRACT(EPOCH FROM %(now)s - m.begun_at) * 1000))::int
+           GREATEST(0, EXTRACT(EPOCH FROM LEAST(
+               %(now)s - m.begun_at, CASE WHEN l.with_file THEN %(longest_with_file)s ELSE %(longest)s END
+           )) * 1000)::int
     FROM moved m JOIN locked l ON l.id = m.run_id WHERE m.begun_at IS NOT NULL
     RETURNING 1
 ), counts AS (
@@ -65,18 +69,20 @@ WHERE share.account_id = %(account)s AND share.open AND r.status IN ('running', 
 """
 
 
-def reclaim(held: Lease, *, idempotent: bool) -> None:
-    """Take back the targets of the account that older pumps hold, and settle the runs that they left."""
-    now = datetime.now(UTC)
-    longest = knobs.longest_send()
+def reclaim(held: Lease, *, idempotent: bool, files_inside: bool) -> None:
+    """Take back the targets of the account that older pumps hold, and settle the runs that they left.
+
+    `files_inside` says that files go inside their messages, which takes longer than to name them.
+    """
     arguments: dict[str, Any] = {
         "account": held.account_id,
         "fence": held.fence,
         "idempotent": idempotent,
         "most": settings.MAX_ATTEMPTS,
-        "now": now,
-        "doubt_ended": now - longest,
-        "longest_ms": int(longest.total_seconds() * 1000),
+        "now": datetime.now(UTC),
+        "files_inside": files_inside,
+        "longest": knobs.longest_send(with_file=False),
+        "longest_with_file": knobs.longest_send(with_file=True),
     }
     for run_id, owner_id in execute(RECLAIM, arguments):
         events.run_changed(run_id, owner_id)

@@ -17,7 +17,7 @@ import aiohttp
 import structlog
 from django.conf import settings
 
-from delivery import number_check, transports
+from delivery import knobs, number_check, transports
 from delivery.clerk import Clerk
 from delivery.keeper import Keeper
 from delivery.outcomes import Outcome, Unknown
@@ -120,7 +120,11 @@ def hang_up() -> None:
 
 def _timeouts() -> Timeouts:
     total = settings.SEND_TIMEOUT_SECONDS
-    return Timeouts(connect=min(settings.CONNECT_TIMEOUT_SECONDS, total / 2), total=total, upload=6 * total)
+    return Timeouts(
+        connect=min(settings.CONNECT_TIMEOUT_SECONDS, total / 2),
+        total=total,
+        upload=knobs.UPLOAD_TIMES * total,
+    )
 
 
 async def _carry(transport: Transport, parcel: Parcel, landed: Callable[[Landed], None]) -> None:

@@ -35,9 +35,12 @@ def finish(run: Run) -> None:
 def _ending(run: Run) -> RunStatus:
     if run.sent == run.total and run.total > 0:
         return RunStatus.SUCCESS
-    if run.canceled_at is not None and run.sent == 0 and run.unconfirmed == 0:
-        return RunStatus.CANCELED
-    return RunStatus.PARTIAL if run.sent or run.unconfirmed else RunStatus.FAILED
+    if run.sent or run.unconfirmed:
+        return RunStatus.PARTIAL
+    if run.canceled_at is None:
+        return RunStatus.FAILED
+    half_sent = RunTarget.objects.filter(run=run, parts_done__gt=0).exists()
+    return RunStatus.PARTIAL if half_sent else RunStatus.CANCELED
 
 
 def skip_pending(run: Run, why: str) -> None:

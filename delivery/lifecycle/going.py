@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import Account
 from delivery import queues
 from delivery.inbound import first_contacts
-from delivery.lifecycle.holding import stop_for, stopped_accounts
+from delivery.lifecycle.holding import state_of, stop_for, stopped_accounts
 from delivery.lifecycle.locking import require
 from delivery.lifecycle.telling import announce_later
 from delivery.models import Run, RunAccount
@@ -60,10 +60,10 @@ def serve(runs: Sequence[Run]) -> None:
     first_contacts.hold([run.pk for run in running])
     stopped = set(
         Account.objects.filter(pk__in=accounts)
-        .exclude(status=Account.Status.ACTIVE)
+        .exclude(status=Account.Status.ACTIVE, archived_at=None)
         .values_list("pk", flat=True)
     )
     held = {run_id for run_id, account_id in shares if account_id in stopped}
     for run in running:
         for account in stopped_accounts(run, TargetStatus.PENDING)[:1] if run.pk in held else ():
-            stop_for(run, account, account.status_reason or account.get_status_display().lower())
+            stop_for(run, account, account.status_reason or state_of(account))

@@ -41,10 +41,14 @@ def stopped_accounts(run: Run, status: TargetStatus) -> list[Account]:
     """The accounts that cannot send, among those that have targets of this status."""
     theirs = RunTarget.objects.filter(run=run, status=status, account=OuterRef("pk"))
     shares = Account.objects.filter(Exists(theirs), run_accounts__run=run)
-    return list(shares.exclude(status=Account.Status.ACTIVE))
+    return list(shares.exclude(status=Account.Status.ACTIVE, archived_at=None))
 
 
 def refuse(run: Run, stopped: list[Account]) -> None:
     if stopped:
-        names = ", ".join(f"{account} is {account.get_status_display().lower()}" for account in stopped)
+        names = ", ".join(f"{account} is {state_of(account)}" for account in stopped)
         raise WrongStateError(f"Run {run.pk} cannot go on: {names}. Start the account first.")
+
+
+def state_of(account: Account) -> str:
+    return "archived" if account.archived_at is not None else account.get_status_display().lower()

@@ -29,16 +29,18 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
 
 @transaction.atomic
 def start_account(account: Account, *, by: User | None = None) -> Account:
-    """The account may send again: runs that it stopped go on."""
+    """The account may send again: runs that it stopped go on. One that is put away stays so."""
     account = locked_account(account, by)
+    if account.archived_at is not None:
+        if by is None:
+            return account
+        raise WrongStateError(f"{account} is archived. Bring it back first.")
     was_offline = account.status == AccountStatus.OFFLINE
     _move_account(account, Account.Status.ACTIVE, "", by)
     if by is None and was_offline:
         transaction.on_commit(lambda: news.account_back(account))
-    targets = RunTarget.objects.filter(
-        account=account, status=TargetStatus.PENDING, run__status=RunStatus.PAUSED
-    )
-    targets.update(attempts=0)
+    tried = RunTarget.objects.filter(account=account, status=TargetStatus.PENDING, attempts__gt=0)
+    tried.update(attempts=0)  # what the account could not do is not held against them
     stopped = [PauseReason.ACCOUNT_OFFLINE, PauseReason.ACCOUNT_FLAGGED]
     for run in open_runs(account).filter(pause_reason__in=stopped, canceled_at=None):
         if not stopped_accounts(run, TargetStatus.PENDING):

@@ -11,8 +11,8 @@ from delivery.lifecycle.going import go_on, window_of
 from delivery.lifecycle.holding import hold, release_claims
 from delivery.lifecycle.locking import locked
 from delivery.lifecycle.telling import announce_later
-from delivery.models import Run
-from delivery.states import PauseReason, RunStatus
+from delivery.models import Run, RunTarget
+from delivery.states import PauseReason, RunStatus, TargetStatus
 from delivery.window import CloseMove, is_open, on_close, opens_at
 
 
@@ -48,8 +48,10 @@ def _close(run: Run, now: datetime, opening: datetime) -> None:
     first = full_days.first_planned(run)
     later = first is not None and first > now
     full = later and bool(full_days.full_accounts(run, now=now))
+    half_sent = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING, parts_done__gt=0).count()
     move = on_close(
-        sent=run.sent + run.unconfirmed,
+        # Of what was interrupted between two parts something has left: it is worth resuming.
+        sent=run.sent + run.unconfirmed + half_sent,
         pending=run.pending,
         resumes_by_itself=run.resumes_by_itself,
         planned_later=later,

@@ -1,6 +1,8 @@
 """Accounts of the real sandbox, reminders fired through them, and what the sandbox's own log says of it."""
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -95,6 +97,19 @@ def serve(run: Run, *accounts: Account, most: int = 20) -> Run:
         if run.status != "running":
             return run
     raise AssertionError(f"{run} is still {run.status} after {most} pumps: {counted(run)}")
+
+
+@contextmanager
+def pumping(stage: Stage, account: Account, *, after: int) -> Iterator[None]:
+    """A pump is at work in a thread of its own, and `after` messages have been received."""
+    thread = threading.Thread(target=engine.pump, args=(account.pk,))
+    thread.start()
+    while thread.is_alive() and len(stage.received(account)) < after:
+        thread.join(0.01)
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def counted(run: Run) -> dict[str, int]:

@@ -25,7 +25,7 @@ from delivery.models import Run
 from delivery.states import PauseReason, RunStatus, TargetStatus, WaitReason
 from sandbox.witness import doubles, worst_window
 from tests.delivery.private_redis import PrivateRedis
-from tests.delivery.stage import Stage, abandon, add_up, becomes, counted, only_target, serve
+from tests.delivery.stage import Stage, abandon, add_up, becomes, counted, only_target, pumping, serve
 from tests.factories import RecipientFactory
 
 
@@ -187,19 +187,6 @@ def test_a_target_planned_for_later_does_not_hold_up_another_run(stage: Stage) -
 
 
 # What people do meanwhile.
-
-
-@contextmanager
-def pumping(stage: Stage, account: Account, *, after: int) -> Iterator[None]:
-    """A pump is at work in a thread of its own, and `after` messages have been received."""
-    thread = threading.Thread(target=engine.pump, args=(account.pk,))
-    thread.start()
-    while thread.is_alive() and len(stage.received(account)) < after:
-        thread.join(0.01)
-    try:
-        yield
-    finally:
-        thread.join()
 
 
 def test_a_pause_takes_effect_before_the_next_message(stage: Stage) -> None:

@@ -1,11 +1,13 @@
 """Media files go up once per run and account (SPEC M2)."""
 
+import threading
+import time
 from uuid import uuid4
 
 from redis import Redis
 
 from accounts.models import Account
-from delivery import engine
+from delivery import engine, lifecycle
 from delivery import media as media_files
 from delivery.models import MediaHandle, Run
 from delivery.retry import Effect, RetryKnobs, decide
@@ -139,6 +141,30 @@ def test_an_account_whose_uploads_find_no_session_goes_offline(stage: Stage) -> 
     assert account.status == Account.Status.OFFLINE
     assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.ACCOUNT_OFFLINE)
     assert counted(run) == {"pending": 4}
+
+
+def test_a_file_whose_uploads_are_never_answered_pauses_the_run_after_five(stage: Stage) -> None:
+    account = stage.account()
+    stage.behave(account, garbage=1)
+    run = serve(fired(stage, account, media=[picture(stage)]), account)
+    assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.ERROR_RATE)
+    assert len(uploaded(stage, account)) == 5
+    assert counted(run) == {"pending": 4}
+
+
+def test_a_run_that_is_canceled_while_its_file_goes_up_sends_nothing(stage: Stage) -> None:
+    account = stage.account()
+    stage.behave(account, latency_ms=400)
+    run = fired(stage, account, media=[picture(stage)])
+    pump = threading.Thread(target=engine.pump, args=(account.pk,))
+    pump.start()
+    while not uploaded(stage, account):
+        time.sleep(0.01)
+    lifecycle.cancel(run)
+    pump.join()
+    run.refresh_from_db()
+    assert (run.status, counted(run)) == (RunStatus.CANCELED, {"skipped": 4})
+    assert stage.received(account) == []
 
 
 def test_what_to_do_depends_on_whose_fault_it_was(stage: Stage, redis: Redis) -> None:

@@ -30,11 +30,12 @@ def account(run: Run) -> Account:
     return Account.objects.get()
 
 
-def take_over(account: Account, *, idempotent: bool) -> None:
+def take_over(account: Account, *, idempotent: bool, files_inside: bool = False) -> None:
     account.refresh_from_db()
     account.fence += 1
     account.save()
-    rescue.reclaim(Lease(account_id=account.pk, token="t", fence=account.fence), idempotent=idempotent)
+    lease = Lease(account_id=account.pk, token="t", fence=account.fence)
+    rescue.reclaim(lease, idempotent=idempotent, files_inside=files_inside)
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
@@ -75,6 +76,25 @@ def test_it_stays_as_it_is_while_it_may_still_be_under_way(run: Run, account: Ac
     assert not Attempt.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("media", "files_inside", "status"),
+    [
+        (True, True, TargetStatus.SENDING),
+        (True, False, TargetStatus.UNCONFIRMED),
+        (False, True, TargetStatus.UNCONFIRMED),
+    ],
+)
+def test_a_file_inside_its_message_may_be_under_way_for_longer(
+    run: Run, account: Account, media: bool, files_inside: bool, status: TargetStatus
+) -> None:
+    run.parts = [{"kind": "text", "text": "Hello"}, *([{"kind": "media", "sha256": "0"}] if media else [])]
+    run.save()
+    target = abandon(run, account, begun=True, ago=timedelta(minutes=1))
+    take_over(account, idempotent=False, files_inside=files_inside)
+    target.refresh_from_db()
+    assert target.status == status
+
+
 def test_the_last_attempt_is_not_repeated_for_ever(run: Run, account: Account, settings: Settings) -> None:
     target = abandon(run, account, begun=True)
     run.targets.filter(pk=target.pk).update(attempts=settings.MAX_ATTEMPTS)
@@ -85,7 +105,8 @@ def test_the_last_attempt_is_not_repeated_for_ever(run: Run, account: Account, s
 
 def test_what_the_living_pump_holds_is_left_alone(run: Run, account: Account) -> None:
     target = abandon(run, account, begun=True, ago=LONG_AGO)
-    rescue.reclaim(Lease(account_id=account.pk, token="t", fence=account.fence), idempotent=True)
+    lease = Lease(account_id=account.pk, token="t", fence=account.fence)
+    rescue.reclaim(lease, idempotent=True, files_inside=False)
     target.refresh_from_db()
     assert target.status == TargetStatus.SENDING
 
