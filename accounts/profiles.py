@@ -60,6 +60,7 @@ class Profile:
         return BUSINESS_HOURS if self.business_hours else None
 
 
+ACTIONS = ("message", "email", "connection_request", "inmail")
 WHATSAPP = frozenset({"whatsapp"})
 EMAIL = frozenset({"email"})
 
@@ -98,7 +99,7 @@ _PROFILES = (
         key="slow_sender",
         label="Slow sender",
         about="3 to 5 minutes apart, at most 10 per hour and 50 per day; what is on time goes first.",
-        limits={action: ProfileLimits(slow=True) for action in ("message", "email")},
+        limits=dict.fromkeys(ACTIONS, ProfileLimits(slow=True)),
         on_time_first=True,
     ),
     Profile(

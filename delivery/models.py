@@ -31,6 +31,11 @@ class RunQuerySet(models.QuerySet["Run"]):
     def resumable(self) -> "RunQuerySet":
         return self.filter(status=RunStatus.PAUSED)
 
+    def going(self) -> "RunQuerySet":
+        """Those that go on by themselves. A paused one waits for a person, and nobody knows for how long."""
+        by_itself = Q(status=RunStatus.PAUSED, opens_at__isnull=False)
+        return self.filter(Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]) | by_itself)
+
     def closing(self, now: object) -> "RunQuerySet":
         """Those whose window has closed under them."""
         return self.filter(status=RunStatus.RUNNING, closes_at__lte=now)

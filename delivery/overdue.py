@@ -57,9 +57,9 @@ class Sleep:
     until: datetime | None
 
 
-def has_room(cap: int | None, *, sent: int, planned: int) -> bool:
-    """Whether a cap allows one more message than what was sent and what is planned."""
-    return cap is None or sent + planned < cap
+def has_room(cap: int | None, *, sent: int, planned: int, parts: int = 1) -> bool:
+    """Whether a cap allows `parts` messages more than what was sent and what is planned."""
+    return cap is None or sent + planned + parts <= cap
 
 
 def overdue_before(drain: Drain, now: datetime) -> datetime:

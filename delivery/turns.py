@@ -1,21 +1,23 @@
 """Which run an account serves next, or until when it rests; asked whenever it could send more."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import F, Func, IntegerField, Sum
 
 from accounts.models import Account
 from accounts.profiles import PROFILES
 from activity.ledger import count_since, last_send
 from delivery import claims, knobs
 from delivery.claims import WHENEVER, NextRun, Planned
-from delivery.limits import day_of, effective_limits
-from delivery.models import RunAccount, RunTarget
+from delivery.limits import effective_limits
+from delivery.models import Run, RunTarget
 from delivery.overdue import LastSend, Serve, Sleep, Work, has_room, overdue_before, turn
 from delivery.pacing import Limits
 from delivery.queues import Rest
 from delivery.states import TargetStatus, WaitReason
+from delivery.window import window_end_at, window_start_at
 
 NOTHING = Rest(until=None, reason=WaitReason.NOTHING_TO_SEND)
 
@@ -61,9 +63,9 @@ def _drained(account: Account, late: NextRun, fresh: NextRun | None, now: dateti
         on_time=False,
         overdue=True,
         next_planned=fresh.not_before if fresh is not None else None,
-        room=fresh is None or _has_room(account, late.action, limits, now),
+        room=fresh is None or _has_room(account, late, limits, now),
     )
-    gap = timedelta(seconds=limits.gap_max * settings.MINUTE_SECONDS / 60)
+    gap = timedelta(seconds=limits.gap_max * account.slow_factor * settings.MINUTE_SECONDS / 60)
     match turn(drain, work, _last_send(account, late.action), now, gap=gap):
         case Sleep(until=until):
             planned = fresh is not None and until == fresh.not_before
@@ -72,30 +74,31 @@ def _drained(account: Account, late: NextRun, fresh: NextRun | None, now: dateti
             return Turn(run=late, planned=Planned(before=overdue_before(drain, now)), most=1)
 
 
-def _has_room(account: Account, action: str, limits: Limits, now: datetime) -> bool:
-    """In the coming hour and today, besides what is planned."""
+def _has_room(account: Account, late: NextRun, limits: Limits, now: datetime) -> bool:
+    """For one target of a run in the coming hour and today, besides what is planned."""
     hour = timedelta(seconds=60 * settings.MINUTE_SECONDS)
-    day = day_of(account, now)
-    midnight, end = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (day.start_ms, day.end_ms))
+    midnight, end = window_start_at(account.zone, 0, now), window_end_at(account.zone, 24, now)
+    parts = len(Run.objects.values_list("parts", flat=True).get(pk=late.run_id))
     return all(
         has_room(
-            cap, sent=count_since(account.pk, action, since=since), planned=_planned(account, now, until)
+            cap,
+            sent=count_since(account.pk, late.action, since=since),
+            planned=_planned(account, late.action, now, until),
+            parts=parts,
         )
         for cap, since, until in ((limits.per_hour, now - hour, now + hour), (limits.per_day, midnight, end))
         if cap is not None
     )
 
 
-def _planned(account: Account, now: datetime, until: datetime) -> int:
-    """Targets of its open runs that come due until then."""
-    runs = RunAccount.objects.filter(account=account, open=True).values("run")
-    return RunTarget.objects.filter(
-        account=account,
-        run__in=runs,
-        status=TargetStatus.PENDING,
-        not_before__gt=now,
-        not_before__lte=until,
-    ).count()
+def _planned(account: Account, action: str, now: datetime, until: datetime) -> int:
+    """Messages of its runs that come due until then; a target has one for each part that is left of it."""
+    runs = Run.objects.going().filter(action=action, run_accounts__account=account, run_accounts__open=True)
+    planned = RunTarget.objects.filter(
+        account=account, run__in=runs, status=TargetStatus.PENDING, not_before__gt=now, not_before__lte=until
+    )
+    parts = Func(F("run__parts"), function="jsonb_array_length", output_field=IntegerField())
+    return int(planned.aggregate(messages=Sum(parts - F("parts_done"), default=0))["messages"])
 
 
 def _last_send(account: Account, action: str) -> LastSend | None:

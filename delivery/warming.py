@@ -18,6 +18,7 @@ from accounts.models import Account
 from accounts.profiles import PROFILES
 from activity.models import Attempt
 from delivery import events
+from delivery.limits import warm_up_of
 from delivery.window import window_start_at
 
 log = structlog.get_logger(__name__)
@@ -54,6 +55,13 @@ def judge(account: Account, now: datetime) -> bool:
         log.info("warm_up_grew", account=account.pk, clean_days=account.warmup_clean_days + clean)
         events.account_changed(account.pk, account.owner_id)
     return bool(moved)
+
+
+def spoil_today(account: Account, *, now: datetime) -> None:
+    """The service stopped the account: today does not count, whatever the ledger says and whoever starts it again."""
+    if warm_up_of(account) is not None:
+        today = now.astimezone(ZoneInfo(account.zone)).date()
+        Account.objects.filter(pk=account.pk).update(warmup_counted_on=today)
 
 
 def _clean_days(account: Account, after: date, until: date) -> int:

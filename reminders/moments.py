@@ -10,6 +10,7 @@ A cron expression names readings of the wall clock, and each reading is one due 
 Every function takes aware datetimes and returns aware UTC.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,10 @@ FIELDS = ("minute", "hour", "day of the month", "month", "day of the week")
 RANGES = ("0 to 59", "0 to 23", "1 to 31, L or LW", "1 to 12 or JAN to DEC", "0 to 7 or SUN to SAT")
 EXAMPLE = "“0 9 * * 1-5” is 9:00 from Monday to Friday"
 MOST_COUNTED = 1000
+
+# The library's own words have “the 31th day”.
+ORDINALS = {"21th": "21st", "22th": "22nd", "23th": "23rd", "31th": "31st"}
+ODD_ORDINAL = re.compile(r"\b(?:21|22|23|31)th\b")
 
 
 class BadCronError(ValueError):
@@ -78,11 +83,11 @@ def has_moment(timetable: Timetable, moment: datetime) -> bool:
 def backlog(timetable: Timetable, *, due_at: datetime, now: datetime, lateness: timedelta) -> Backlog:
     """What to do about `due_at`, which has come, and all that came due since.
 
-    The newest moment fires unless it is more than `lateness` late. Whatever came before it is missed: firing
-    all of them now would send the same message several times over.
+    The newest moment fires if it is less than `lateness` late. Whatever came before it is missed: firing all of
+    them now would send the same message several times over.
     """
     past = _between(timetable, due_at, now, most=MOST_COUNTED + 1)
-    fresh = _between(timetable, max(due_at, now - lateness), now)
+    fresh = _between(timetable, max(due_at, now - lateness + datetime.resolution), now)
     fires = fresh[-1] if fresh else None
     missed = [moment for moment in past if moment != fires]
     if not missed:
@@ -104,7 +109,8 @@ def check_cron(cron: str) -> None:
 def in_words(cron: str) -> str:
     """What an expression means: “At 09:00 on Monday through Friday”."""
     check_cron(cron)
-    return str(_parsed(cron, datetime(2026, 1, 1)).explain())  # noqa: DTZ001 - as above
+    words = str(_parsed(cron, datetime(2026, 1, 1)).explain())  # noqa: DTZ001 - as above
+    return ODD_ORDINAL.sub(lambda odd: ORDINALS[odd[0]], words)
 
 
 def _between(

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from accounts.models import Account, User
 from accounts.roles import require_touch
-from delivery import events, news, queues
+from delivery import events, news, queues, warming
 from delivery.lifecycle.holding import stop_for, stopped_accounts
 from delivery.lifecycle.locking import WrongStateError, open_runs
 from delivery.lifecycle.people import resume
@@ -20,6 +20,8 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
     if account.status == status or (by is None and not _may_become(account, status)):
         return account  # what a service says late changes nothing that a person did meanwhile
     _move_account(account, status, reason, by)
+    if status == AccountStatus.FLAGGED:
+        warming.spoil_today(account, now=timezone.now())
     for run in open_runs(account).filter(status=RunStatus.RUNNING):
         stop_for(run, account, reason)
     if by is None and status in {AccountStatus.OFFLINE, AccountStatus.FLAGGED}:

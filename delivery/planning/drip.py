@@ -2,16 +2,18 @@
 
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Min
 
 from accounts.models import Account
+from delivery import knobs
 from delivery.inbound import first_contacts
 from delivery.lifecycle import window_of
 from delivery.models import Run, RunAccount, RunTarget
+from delivery.overdue import overdue_before
 from delivery.pacing import Limits, spread_ms
 from delivery.planning import places, standing
 from delivery.planning.course import Allowance
@@ -73,7 +75,7 @@ def catch_up(run: Run, account: Account, *, now: datetime) -> int:
         return 0
     pending = RunTarget.objects.filter(run=run, account=account, status=TargetStatus.PENDING)
     first = pending.aggregate(first=Min("not_before"))["first"]
-    if first is None or first >= now - timedelta(seconds=settings.ON_TIME_SECONDS):
+    if first is None or first >= overdue_before(knobs.drain(), now):
         return 0
     return plan(run, now=now, only=account.pk)
 

@@ -7,7 +7,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db import connection
-from django.db.models import Q
 
 from accounts.models import Account
 from delivery.models import Run, RunQuerySet, RunTarget
@@ -15,16 +14,12 @@ from delivery.planning import standing
 from delivery.planning.course import Allowance
 from delivery.planning.overload import Load
 from delivery.planning.standing import rank_of
-from delivery.states import RunStatus, TargetStatus
-
-GOING = Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]) | Q(
-    status=RunStatus.PAUSED, opens_at__isnull=False
-)
-"""Runs that go on by themselves. A paused one waits for a person, and nobody knows for how long."""
+from delivery.states import TargetStatus
 
 
 def going_runs(account: Account, action: str) -> RunQuerySet:
-    return Run.objects.filter(GOING, action=action, run_accounts__account=account, run_accounts__open=True)
+    going = Run.objects.going().filter(action=action)
+    return going.filter(run_accounts__account=account, run_accounts__open=True)
 
 
 # What is due already is planned for today.

@@ -10,7 +10,7 @@ from django.db import connection
 from accounts.models import Account
 from delivery import limits
 from delivery.models import Run
-from delivery.planning.loads import GOING, allowance_of, going_runs, loads_of
+from delivery.planning.loads import allowance_of, going_runs, loads_of
 from delivery.planning.overload import over
 
 
@@ -59,7 +59,7 @@ def planned_over(accounts: Sequence[Account], *, now: datetime) -> Iterator[Over
 def at_work(accounts: Sequence[Account]) -> list[tuple[Account, str]]:
     """The accounts that have something to send, with each action that it is."""
     by_id = {account.pk: account for account in accounts}
-    going = Run.objects.filter(GOING, run_accounts__open=True, run_accounts__account__in=accounts)
+    going = Run.objects.going().filter(run_accounts__open=True, run_accounts__account__in=accounts)
     pairs = going.order_by("run_accounts__account", "action").values_list("run_accounts__account", "action")
     return [(by_id[account_id], action) for account_id, action in pairs.distinct() if account_id in by_id]
 

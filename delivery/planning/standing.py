@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db import connection
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from accounts.models import Account
 from delivery import limits
@@ -19,7 +19,6 @@ from delivery.lifecycle import window_of
 from delivery.models import Run, RunAccount
 from delivery.planning import usage
 from delivery.planning.course import Allowance, Job, Sender
-from delivery.states import RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +119,9 @@ def _reserved(account: Account, action: str, queue: Sequence[Share], now: dateti
 
 
 def shares_of(accounts: Sequence[Account], *, now: datetime, but: Run | None = None) -> list[Share]:
-    """What accounts have to send for runs that go on by themselves, except for `but`.
-
-    A paused run waits for a person, and nobody knows how long.
-    """
-    going = Q(run__status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
-    going |= Q(run__status=RunStatus.PAUSED, run__opens_at__isnull=False)
-    rows = RunAccount.objects.filter(going, account__in=accounts, open=True).select_related("run")
-    rows = rows.annotate(dealers=Count("run__run_accounts"))
+    """What accounts have to send for runs that go on by themselves, except for `but`."""
+    rows = RunAccount.objects.filter(run__in=Run.objects.going(), account__in=accounts, open=True)
+    rows = rows.select_related("run").annotate(dealers=Count("run__run_accounts"))
     if but is not None:
         rows = rows.exclude(run=but)
     return with_plans([(row.account_id, row.run, -(-_left(row.run) // row.dealers)) for row in rows], now=now)

@@ -26,6 +26,12 @@ pytestmark = pytest.mark.django_db
         ("email_business", "email", {"per_day": 20, "gap_min": 300, "gap_max": 1200}),
         ("slow_sender", "message", {"gap_min": 180, "gap_max": 300, "per_hour": 10, "per_day": 50}),
         ("slow_sender", "email", {"gap_min": 180, "gap_max": 300, "per_hour": 10, "per_day": 50}),
+        (
+            "slow_sender",
+            "connection_request",
+            {"gap_min": 180, "gap_max": 300, "per_hour": 10, "per_day": 50},
+        ),
+        ("slow_sender", "inmail", {"gap_min": 180, "gap_max": 300, "per_hour": 10, "per_day": 50}),
         ("email_newsletter", "email", {"per_minute": 60, "per_day": 10_000}),
         ("linkedin", "connection_request", {"per_day": 20}),
         ("linkedin", "message", {"per_day": 50}),

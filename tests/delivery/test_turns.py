@@ -125,6 +125,40 @@ def test_it_leaves_room_in_the_caps_for_what_is_planned(account: Account) -> Non
 
 
 @pytest.mark.django_db
+def test_every_part_takes_its_room_of_what_is_planned_and_of_what_is_overdue(account: Account) -> None:
+    run = planned(account, HOUR, -20 * MINUTE, -40 * MINUTE)
+    sent(account, 10 * MINUTE)
+    Run.objects.filter(pk=run.pk).update(parts=[{"kind": "text", "text": "Hi"}] * 3)
+    assert claimed(account, ask(account)) == [0], "1 sent, 6 planned and 3 overdue of 10 an hour"
+    sent(account, 11 * MINUTE)
+    RunTarget.objects.filter(run=run).update(status="pending", claimed_at=None)
+    assert isinstance(ask(account), Rest)
+    RunTarget.objects.filter(run=run, not_before__gt=NOW).update(parts_done=1)
+    assert claimed(account, ask(account)) == [0], "what has left of a target is planned no more"
+
+
+@pytest.mark.django_db
+def test_what_other_actions_and_runs_that_wait_for_a_person_have_planned_takes_no_room(
+    account: Account,
+) -> None:
+    LimitFactory.create(account=account, per_minute=None, per_hour=2)
+    planned(account, HOUR, -50 * MINUTE)
+    other, paused = planned(account, -30 * MINUTE), planned(account, -40 * MINUTE)
+    Run.objects.filter(pk=other.pk).update(action="email")
+    Run.objects.filter(pk=paused.pk).update(status="paused", pause_reason="operator")
+    assert claimed(account, ask(account)) == [0], "1 planned and 1 overdue of 2 an hour"
+
+
+@pytest.mark.django_db
+def test_a_slowed_account_leaves_a_longer_gap_before_what_is_planned(account: Account) -> None:
+    planned(account, HOUR, -6 * MINUTE)
+    account.slow_factor = 1.5
+    rest = ask(account)
+    assert isinstance(rest, Rest)
+    assert rest.until == NOW + 6 * MINUTE
+
+
+@pytest.mark.django_db
 def test_it_waits_until_what_left_is_in_the_ledger(account: Account) -> None:
     planned(account, HOUR)
     rest = ask(account, busy=True)

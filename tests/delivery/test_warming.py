@@ -8,6 +8,7 @@ import time_machine
 from django_celery_beat.models import PeriodicTask
 
 from accounts.models import Account, User
+from delivery.lifecycle import start_account, stop_account
 from delivery.limits import effective_limits
 from delivery.tasks import judge_days as judge_days_task
 from delivery.warming import judge, judge_days
@@ -73,6 +74,27 @@ def test_a_day_with_trouble_changes_nothing(account: Account, trouble: str) -> N
     judge_days(now=THURSDAY)
     assert clean_days(account) == 0
     assert account.warmup_counted_on == date(2026, 3, 11)
+
+
+def test_a_day_on_which_the_service_flagged_it_does_not_count_even_if_it_is_started_again(
+    account: Account,
+) -> None:
+    sends(account, 3)
+    with time_machine.travel(WEDNESDAY_NOON, tick=False):
+        stop_account(account, status=Account.Status.FLAGGED, reason="logged out")
+        start_account(account)
+    judge_days(now=THURSDAY)
+    assert clean_days(account) == 0
+    sends(account, 3, at=WEDNESDAY_NOON + DAY)
+    judge_days(now=THURSDAY + DAY)
+    assert clean_days(account) == 1, "the day after does"
+
+
+def test_an_account_that_does_not_warm_up_has_no_day_to_spoil(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    stop_account(account, status=Account.Status.FLAGGED, reason="logged out")
+    account.refresh_from_db()
+    assert account.warmup_counted_on is None
 
 
 def test_a_lost_connection_is_no_trouble_with_the_service(account: Account) -> None:
