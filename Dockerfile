@@ -15,7 +15,7 @@ RUN SECRET_KEY=build ENCRYPTION_KEY=build ALLOWED_HOSTS=build python manage.py c
 
 USER paceline
 EXPOSE 8000
-CMD ["daphne", "-b", "0.0.0.0", "-p", "8000", "config.asgi:application"]
+CMD ["daphne", "-v", "0", "-b", "0.0.0.0", "-p", "8000", "config.asgi:application"]
 
 # Asked by a name that is allowed, since Django answers to no other.
 HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=4 \

@@ -32,10 +32,11 @@ class Site:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
-    def answers(self) -> bool:
+    def ready(self) -> bool:
+        """Whether pages open and a worker and beat are up: what is fired now leaves now."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
         try:
-            connection.request("GET", "/healthz")
+            connection.request("GET", "/readyz")
             return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
@@ -91,14 +92,14 @@ def _manage(environment: Mapping[str, str], *arguments: str) -> str:
 
 
 def _attend(site: Site, environment: Mapping[str, str], *, login: str) -> int:
-    """Run the processes, tell when the first page can be opened, and stop them with `make`."""
+    """Run the processes, tell when all are up, and stop them with `make`."""
     command = [sys.executable, "-m", "config.procfile"]
     with attended(command, env=environment, cwd=PROJECT) as child:
 
         def over() -> bool:
             return child.poll() is not None or _orphaned()
 
-        until(lambda: over() or site.answers(), every=0.3)
+        until(lambda: over() or site.ready(), every=0.3)
         if not over():
             _say(f"\nPaceline is ready: {site.address}\n{login}\nCtrl-C stops it; the data stays.\n")
         until(over, every=0.3)

@@ -342,6 +342,7 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "axes": {"level": "WARNING"},
+        "django": {"handlers": []},  # its own would say everything twice
         "django.request": {"filters": ["without_secrets"]},
         "celery.beat": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
