@@ -12,10 +12,10 @@ from accounts.models.account import Channel
 from delivery import audience
 from delivery.audience import Audience
 from delivery.send_days import day_names
-from reminders.message import TypedPart
+from reminders.lacking import follow_ups_of, lacking
 from reminders.models import Part, Reminder
-from reminders.preview import variables_of
 from reminders.readiness import Problem, Step, problems
+from reminders.second_message import hours
 from reminders.timetable_words import words_of
 
 PAGES = {
@@ -104,18 +104,18 @@ def _message(
     if len(first) > 1:
         facts.append("Each part is a message of its own and counts against the limits.")
     if second:
-        facts.append(f"Whoever replies within 24 hours gets {_counted(len(second), 'part')} more.")
-    typed = [TypedPart(text=part.text, media=part.media) for part in parts]
-    lacking = audience.lacking(reminder.pk, accounts, variables_of(reminder, typed))
+        more = _counted(len(second), "part")
+        facts.append(f"Whoever replies within {hours(reminder):g} hours gets {more} more.")
+    if steps := follow_ups_of(reminder):
+        facts.append(f"Whoever does not reply gets {_counted(len(steps), 'follow-up')}.")
+    texts = {"first": [part.text for part in first], "second": [part.text for part in second]}
+    lacks = lacking(reminder, accounts, **texts, follow_ups=steps)
     return Point(
         title="Message",
         facts=facts,
         url=_url(reminder, Step.MESSAGE),
         problems=_sentences(wrong, Step.MESSAGE),
-        warnings=[
-            f"{{{{ {name} }}}} is missing for {count:,} recipient{'' if count == 1 else 's'}: they would get nothing."
-            for name, count in lacking.items()
-        ],
+        warnings=[str(lack) for lack in lacks],
     )
 
 

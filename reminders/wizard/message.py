@@ -8,14 +8,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.models import User
-from delivery import audience
 from reminders import drafts
 from reminders import message as writing
 from reminders.access import touched_reminder, user_of
 from reminders.audience import account_ids
 from reminders.drafts import NotPossibleError
+from reminders.lacking import follow_ups_of, lacking
 from reminders.models import Part, Reminder
-from reminders.preview import preview, variables_of
+from reminders.preview import preview
 from reminders.wizard.message_form import MessageForm
 from reminders.wizard.steps import frame
 
@@ -129,7 +129,11 @@ def _preview(request: HttpRequest, reminder: Reminder, form: MessageForm) -> dic
     return {
         "reminder": reminder,
         "preview": preview(reminder, first, second, recipient_id=asked),
-        "lacking": audience.lacking(
-            reminder.pk, account_ids(reminder), variables_of(reminder, [*first, *second])
+        "lacking": lacking(
+            reminder,
+            account_ids(reminder),
+            first=[part.text for part in first],
+            second=[part.text for part in second],
+            follow_ups=follow_ups_of(reminder),
         ),
     }

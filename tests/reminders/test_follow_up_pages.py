@@ -105,6 +105,15 @@ def test_steps_are_written_changed_in_place_and_taken_away(client: Client, owner
     assert (left.pk, left.text) == (kept.pk, "Anything?")
 
 
+def test_a_variable_that_nobody_has_is_named_when_a_step_is_saved(client: Client, owner: User) -> None:
+    client.force_login(owner)
+    reminder = ReminderFactory.create(owner=owner, recipients=2)
+    here = f"/reminders/{reminder.pk}/follow-ups"
+    page = client.post(here, typed({**STEP, "text": "Still due, {{ city }}"}), follow=True)
+    told = " ".join(str(message) for message in page.context["messages"])
+    assert "{{ city }} is missing for 2 recipients: they would not be followed up." in told
+
+
 def test_what_was_sent_outlives_its_step(client: Client, owner: User) -> None:
     sent = of(owner, "Aisyah", sent=True)
     client.force_login(owner)

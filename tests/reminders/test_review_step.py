@@ -19,7 +19,14 @@ from reminders.checklist import button, day_and_hour
 from reminders.course_drawing import draw
 from reminders.models import Reminder
 from reminders.planning import forecast
-from tests.factories import AccountFactory, LimitFactory, PartFactory, RecipientFactory, ReminderFactory
+from tests.factories import (
+    AccountFactory,
+    FollowUpStepFactory,
+    LimitFactory,
+    PartFactory,
+    RecipientFactory,
+    ReminderFactory,
+)
 
 NOON = datetime(2026, 3, 11, 12, tzinfo=UTC)
 
@@ -116,6 +123,20 @@ def test_what_is_to_be_weighed_does_not_block(logged_in: Client, owner: User) ->
     assert "{{ city }} is missing for 3 recipients" in page
     assert "Old phone is flagged" in page
     assert "Schedule for 3 groups" in page
+
+
+def test_each_missing_variable_says_what_would_not_be_sent(logged_in: Client, owner: User) -> None:
+    reminder = ready(owner, parts=0)
+    PartFactory.create(reminder=reminder, text="{{ city }}")
+    PartFactory.create(reminder=reminder, second=True, text="{{ city }}, {{ street }}")
+    FollowUpStepFactory.create(reminder=reminder, text="{{ street }}, {{ due }}, {{ name }}")
+    (message, *_) = logged_in.get(url(reminder)).context["checklist"].points
+    assert sorted(message.warnings) == [
+        "{{ city }} is missing for 3 recipients: they would get nothing.",
+        "{{ due }} is missing for 3 recipients: they would not be followed up.",
+        "{{ street }} is missing for 3 recipients: they would get no second message.",
+    ]
+    assert "Whoever does not reply gets 1 follow-up." in message.facts
 
 
 def test_a_forecast_that_does_not_fit_says_what_helps(logged_in: Client, owner: User) -> None:
