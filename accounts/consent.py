@@ -6,15 +6,12 @@ the engine looks at the recipient again (`begin` in `delivery/claims.py`), and s
 
 from typing import Literal
 
-import structlog
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import ConsentChange, Recipient, User
 from accounts.roles import require_touch
 from activity import counters
-
-log = structlog.get_logger(__name__)
 
 Mark = Literal["opted_out_at", "blocked_at", "converted_at"]
 Move = ConsentChange.Move
@@ -67,8 +64,7 @@ def _change(recipient: Recipient, mark: Mark, move: Move, *, on: bool, how: str,
             ConsentChange.objects.create(recipient=recipient, move=move, at=now, how=how, by=by)
     if changed:
         setattr(recipient, mark, now if on else None)
-        log.info("consent_changed", recipient=recipient.pk, move=move.value, by=by and by.pk)
-        transaction.on_commit(lambda: counters.count("consent_changes", reason=move.value))
+        counters.tell("consent_changes", reason=move.value, recipient=recipient.pk, by=by and by.pk)
     else:
         recipient.refresh_from_db(fields=[mark])
     return changed

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 
 import structlog
+from django.db import transaction
 from redis.exceptions import RedisError
 
 from config.redis import client
@@ -14,6 +15,17 @@ from config.redis import client
 log = structlog.get_logger(__name__)
 
 KEY = "paceline:counters"
+
+
+def tell(event: str, *, reason: str, number: int = 1, **details: object) -> None:
+    """Log and count what happened, under one name and with one reason, once it is committed."""
+
+    def told() -> None:
+        log.info(event, reason=reason, number=number, **details)
+        count(event, number, reason=reason)
+
+    if number:
+        transaction.on_commit(told)
 
 
 def count(name: str, by: int = 1, **labels: str) -> None:

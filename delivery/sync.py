@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.addresses import Address, BadAddressError, canonical
 from accounts.models import Account, GroupSync, Recipient, User
 from accounts.roles import require_touch
+from activity import counters
 from delivery import asking, events, queues
 from delivery.transports.base import Contact
 
@@ -55,6 +56,15 @@ def run(sync_id: int) -> None:
     sync.finished_at = timezone.now()
     sync.save()
     events.account_changed(sync.account_id, sync.account.owner_id)
+    counters.tell(
+        "group_syncs",
+        reason="failed" if sync.error else "done",
+        account=sync.account_id,
+        seen=sync.seen,
+        added=sync.added,
+        left=sync.left,
+        error=sync.error,
+    )
 
 
 def _addressed(account: Account, contacts: Sequence[Contact]) -> dict[str, tuple[Address, str]]:

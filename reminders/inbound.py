@@ -11,9 +11,7 @@ All of it may be done again without harm: a message that is told twice, or two a
 
 from datetime import datetime
 
-import structlog
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
 from accounts import consent
@@ -29,8 +27,6 @@ from reminders.follow_ups.replies import reply_came
 from reminders.leaving import answered_by
 from reminders.stop_words import is_stop
 
-log = structlog.get_logger(__name__)
-
 STOPPED = "replied STOP"
 LOOK_AGAIN_SECONDS = 2
 SPEAKS_FOR_ITSELF = {Recipient.Kind.PERSON, Recipient.Kind.MAILBOX, Recipient.Kind.PROFILE}
@@ -42,7 +38,9 @@ def handle(inbound: Inbound) -> None:
     All that is changed here is committed with `handled_at`, or not at all; an exception leaves the message to be
     tried again by the next sweep, for a day.
     """
-    if inbound.recipient_id is not None and not _take_up(inbound, inbound.recipient_id):
+    if inbound.recipient_id is None:
+        _tell(inbound, "not a recipient")
+    elif not _take_up(inbound, inbound.recipient_id):
         return
     inbound.handled_at = timezone.now()
     inbound.save(update_fields=["handled_at"])
@@ -71,12 +69,19 @@ def _take_up(inbound: Inbound, recipient_id: int) -> bool:
 
 
 def _tell(inbound: Inbound, brought: str) -> None:
-    told = {"recipient": inbound.recipient_id, "account": inbound.account_id, "target": inbound.target_id}
-    log.info("replies", reason=brought, **told)
-    transaction.on_commit(lambda: counters.count("replies", reason=brought))
+    counters.tell(
+        "replies",
+        reason=brought,
+        inbound=inbound.pk,
+        account=inbound.account_id,
+        recipient=inbound.recipient_id,
+        target=inbound.target_id,
+    )
 
 
 def _forgive(recipient: Recipient, said_at: datetime) -> None:
+    if recipient.cooldown_until is not None:
+        counters.tell("cooldowns", reason="replied", recipient=recipient.pk)
     recipient.last_inbound_at = max(said_at, recipient.last_inbound_at or said_at)
     recipient.attempts, recipient.attempts_reset_at = 0, timezone.now()
     recipient.cooldown_until = recipient.not_interested_at = None

@@ -7,12 +7,12 @@ the window opens. The database refuses a second one for the same first message.
 
 from datetime import datetime, timedelta
 
-import structlog
 from django.conf import settings
 from django.db.models import Q
 
 from accounts.models import Recipient
 from accounts.models.account import Action
+from activity import counters
 from delivery.fanout import Firing, make_run
 from delivery.models import Run, RunTarget
 from delivery.parts import FrozenPart
@@ -20,8 +20,6 @@ from delivery.states import TargetStatus
 from reminders.fire import frozen
 from reminders.leaving import answered_by
 from reminders.models import Part, Reminder
-
-log = structlog.get_logger(__name__)
 
 AHEAD_OF_ALL = 32_767
 # One of its parts is leaving; or has left, and the next one follows in a moment, or when a window opens.
@@ -44,13 +42,15 @@ def on_its_way(recipient: Recipient) -> RunTarget | None:
 def answer(recipient: Recipient, *, said_at: datetime) -> Run | None:
     """Send it if it is due; the caller holds the recipient's lock."""
     first = answered_by(recipient, said_at, run__kind=Run.Kind.REMINDER)
-    if first is None or not _in_time(first, said_at) or not _may_speak(first, recipient):
+    parts = _parts(first) if first else []
+    if first is None or not parts:
         return None
-    parts = _parts(first)
-    if not parts or Run.objects.filter(first_target=first).exists():
+    told = {"recipient": recipient.pk, "first": first.pk}
+    if why_not := _why_not(first, recipient, said_at):
+        counters.tell("second_messages", reason=why_not, **told)
         return None
     run = make_run(_firing(first, parts))
-    log.info("second_message", run=run.pk, recipient=recipient.pk, first=first.pk)
+    counters.tell("second_messages", reason="planned", run=run.pk, **told)
     return run
 
 
@@ -69,16 +69,18 @@ def _parts(first: RunTarget) -> list[FrozenPart]:
     return [frozen(part) for part in seconds.select_related("media").order_by("position")]
 
 
-def _may_speak(first: RunTarget, recipient: Recipient) -> bool:
+def _why_not(first: RunTarget, recipient: Recipient, said_at: datetime) -> str:
     reminder = first.run.reminder
-    return (
-        reminder.archived_at is None
-        and reminder.status != Reminder.Status.OFF
-        and first.account.archived_at is None
-        and recipient.opted_out_at is None
-        and recipient.blocked_at is None
-        and recipient.archived_at is None
+    reasons = (
+        (not _in_time(first, said_at), "too late"),
+        (Run.objects.filter(first_target=first).exists(), "had it already"),
+        (reminder.archived_at or reminder.status == Reminder.Status.OFF, "reminder switched off"),
+        (first.account.archived_at, "account archived"),
+        (recipient.opted_out_at, "opted out"),
+        (recipient.blocked_at, "blocked"),
+        (recipient.archived_at, "no longer reachable"),
     )
+    return next((why for holds, why in reasons if holds), "")
 
 
 def _firing(first: RunTarget, parts: list[FrozenPart]) -> Firing:

@@ -145,22 +145,17 @@ def _work(job: Import) -> None:
         job.file = ""
     job.problem = ""
     job.save()
-    reason = str(job.status)
-    transaction.on_commit(lambda: counters.count("imports", reason=reason))
     seconds = round((timezone.now() - started).total_seconds(), 2)
-    log.info(
-        "import_went_on",
-        status=str(job.status),
-        job=job.pk,
-        owner=job.owner_id,
-        seconds=seconds,
-        **job.counts,
+    counters.tell(
+        "imports", reason=str(job.status), job=job.pk, owner=job.owner_id, seconds=seconds, **job.counts
     )
+    for outcome in ("added", "updated", "left"):
+        counters.tell("imported_rows", reason=outcome, number=job.counts.get(outcome, 0), job=job.pk)
 
 
 def _fail(job_id: int, problem: str) -> None:
     Import.objects.filter(pk=job_id).update(status=Status.FAILED, problem=problem[:500])
-    counters.count("imports", reason="failed")
+    counters.tell("imports", reason="failed", job=job_id, problem=problem)
 
 
 def _move(job: Import, status: Import.Status, *, among: tuple[Import.Status, ...]) -> None:

@@ -103,6 +103,7 @@ def clean(*, now: datetime | None = None) -> Mapping[str, int]:
         removed: dict[str, int] = dict(cursor.fetchall())
         if removed.get(Reason.AT_MAXIMUM):
             cursor.execute(COOL_DOWN, {"now": now, "most": most, "until": now + cooldown})
+            counters.tell("cooldowns", reason="started", number=cursor.rowcount)
     queue.tell_removed(removed, by="hygiene")
     return removed
 
@@ -131,7 +132,5 @@ def end_cooldowns(*, now: datetime | None = None) -> int:
     with connection.cursor() as cursor:
         cursor.execute(COOLED_DOWN, {"now": now or timezone.now(), "most": MANY})
         ended = int(cursor.rowcount)
-    if ended:
-        queue.log.info("cooldowns", reason="expired", number=ended)
-        counters.count("cooldowns", ended, reason="expired")
+    counters.tell("cooldowns", reason="expired", number=ended)
     return ended

@@ -3,18 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 
-import structlog
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 
 from accounts.models import Recipient
 from activity import counters
 from reminders.follow_ups.rules import Contact, Patience, QueueLimits
 from reminders.models import FollowUp, Reminder
-
-log = structlog.get_logger(__name__)
 
 LOCK = 0x70616365  # any number that nobody else takes
 
@@ -64,24 +60,12 @@ def contact_of(recipient: Recipient) -> Contact:
 
 
 def tell_removed(reasons: Mapping[str, int], *, by: str) -> None:
-    """Log and count removals, by reason, once they are committed."""
-    told = {str(reason): number for reason, number in reasons.items() if number}
-
-    def tell() -> None:
-        for reason, number in told.items():
-            log.info("follow_ups_removed", reason=reason, number=number, by=by)
-            counters.count("follow_ups_removed", number, reason=reason)
-
-    if told:
-        transaction.on_commit(tell)
+    """`by` says who removed them: entry, hygiene, sending, landing or a reply."""
+    for reason, number in reasons.items():
+        counters.tell("follow_ups_removed", reason=str(reason), number=number, by=by)
 
 
 def tell_events(events: Counter[tuple[str, str]]) -> None:
-    """Log and count what else happened, each an event with its label, once it is committed."""
-    for (event, label), number in events.items():
-        transaction.on_commit(partial(_tell, event, label, number))
-
-
-def _tell(event: str, label: str, number: int) -> None:
-    log.info(event, reason=label, number=number)
-    counters.count(event, number, reason=label)
+    """Tell what else happened, each an event with its reason."""
+    for (event, reason), number in events.items():
+        counters.tell(event, reason=str(reason), number=number)

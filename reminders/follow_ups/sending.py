@@ -57,8 +57,9 @@ def settle() -> int:
         if target is None:
             continue
         at = target.settled_at or timezone.now()
-        if target.status != TargetStatus.SKIPPED and _count(follow_up, target, at):
-            happened["cooldowns", "started"] += 1
+        if target.status != TargetStatus.SKIPPED and (attempt := _count(follow_up, target, at)):
+            happened["follow_up_attempts", str(attempt)] += 1
+            happened["cooldowns", "started"] += follow_up.recipient.cooldown_until is not None
         if target.status in {TargetStatus.SENT, TargetStatus.UNCONFIRMED}:
             _end(follow_up, Status.SENT, at)
             happened["follow_ups_sent", follow_up.urgency] += 1
@@ -137,21 +138,20 @@ def _once(ids: Iterable[int]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def _count(follow_up: FollowUp, target: RunTarget, at: datetime) -> bool:
-    """One more attempt, unless they have spoken since it left; whether it brought a cooldown.
+def _count(follow_up: FollowUp, target: RunTarget, at: datetime) -> int:
+    """One more attempt, unless they have spoken since it left; which one it is, or 0.
 
     One that failed counts too: a person may send it again by hand.
     """
     recipient = follow_up.recipient
     if spoke_since(recipient, when_left(target) or at):
-        return False
+        return 0
     reminder: Reminder = follow_up.target.run.reminder
     contact = rules.after_attempt(queue.contact_of(recipient), now=at, patience=queue.patience(reminder))
-    cools_down = contact.cooldown_until is not None
     recipient.attempts, recipient.cooldown_until = contact.attempts, contact.cooldown_until
     recipient.not_interested_at = (recipient.not_interested_at or at) if contact.not_interested else None
     recipient.save(update_fields=["attempts", "cooldown_until", "not_interested_at"])
-    return cools_down
+    return contact.attempts
 
 
 def _end(follow_up: FollowUp, status: Status, at: datetime, reason: str = "") -> None:
