@@ -92,6 +92,7 @@ class Lab:
             self.beats.pop().kill()
 
     def want_beats(self, count: int) -> None:
+        self.beats = [beat for beat in self.beats if beat.running]
         while len(self.beats) > count:
             self.beats.pop().kill()
         while len(self.beats) < count:

@@ -40,6 +40,13 @@ class Program:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(ENDS_WITHIN)
 
+    def freeze(self) -> None:
+        """It stands still, as in a machine that is suspended, and knows nothing of it afterwards."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.killpg(self._process.pid, signal.SIGCONT)
+
     def ask_to_stop(self) -> None:
         """SIGTERM, as a deployment sends it."""
         self._process.terminate()

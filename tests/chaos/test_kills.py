@@ -61,8 +61,3 @@ def test_a_worker_killed_again_and_again_loses_nothing_and_sends_nothing_twice(l
 @pytest.mark.soak
 def test_twenty_kills_lose_nothing_and_double_nothing(lab: Lab) -> None:
     kill_and_settle(lab, kills=20, seed=2)
-
-
-@pytest.mark.soak
-def test_a_hundred_kills_lose_nothing_and_double_nothing(lab: Lab) -> None:
-    kill_and_settle(lab, kills=100, seed=3)

@@ -154,8 +154,8 @@ def abandon(run: Run, account: Account, *, begun: bool, ago: timedelta = timedel
     """Leave the run's first pending target as a pump that died would: claimed, or begun as well."""
     target = run.targets.filter(status=TargetStatus.PENDING, account=account).order_by("pk")[0]
     account.refresh_from_db()
-    account.fence += 1
-    account.save(update_fields=["fence"])
+    account.fence, account.wake_at = account.fence + 1, datetime.now(UTC)
+    account.save(update_fields=["fence", "wake_at"])
     now = datetime.now(UTC) - ago
     RunTarget.objects.filter(pk=target.pk).update(
         status=TargetStatus.SENDING,
