@@ -20,7 +20,6 @@ urlpatterns = [
     path("import/<int:pk>/", imports.show, name="import_job"),
     path("import/<int:pk>/columns/", imports.columns, name="import_columns"),
     path("import/<int:pk>/confirm/", imports.confirm, name="import_confirm"),
-    path("import/<int:pk>/again/", imports.again, name="import_again"),
     path("import/<int:pk>/discard/", imports.discard, name="import_discard"),
     path("import/<int:pk>/report/", imports.report, name="import_report"),
 ]

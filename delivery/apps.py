@@ -9,16 +9,16 @@ class DeliveryConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.models import Account  # noqa: PLC0415 - models are ready only now
-        from delivery.periodic import plan_reports, plan_tick, plan_warm_ups  # noqa: PLC0415
+        from delivery import periodic  # noqa: PLC0415
         from delivery.queues import tell_workers  # noqa: PLC0415
 
         def added(created: bool, **_: Any) -> None:
             if created:
                 tell_workers()
 
-        post_migrate.connect(lambda **_: plan_tick(), sender=self, weak=False, dispatch_uid="plan_tick")
-        post_migrate.connect(
-            lambda **_: plan_warm_ups(), sender=self, weak=False, dispatch_uid="plan_warm_ups"
-        )
-        post_migrate.connect(lambda **_: plan_reports(), sender=self, weak=False, dispatch_uid="plan_reports")
+        jobs = (periodic.plan_tick, periodic.plan_warm_ups, periodic.plan_reports, periodic.plan_imports)
+        for job in jobs:
+            post_migrate.connect(
+                lambda job=job, **_: job(), sender=self, weak=False, dispatch_uid=job.__name__
+            )
         post_save.connect(added, sender=Account, weak=False, dispatch_uid="tell_workers")

@@ -35,6 +35,15 @@ def plan_reports() -> None:
     )
 
 
+def plan_imports() -> None:
+    plan(
+        "Paceline's imports",
+        task="accounts.rescue_imports",
+        description="Goes on with imports whose worker died.",
+        every=20,
+    )
+
+
 def plan(name: str, *, task: str, description: str, every: int = 0) -> None:
     """A job every so many seconds, or with every tick. One that no worker took in time is dropped, not piled up."""
     interval, _ = IntervalSchedule.objects.get_or_create(

@@ -105,13 +105,6 @@ def confirm(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_POST
-def again(request: HttpRequest, pk: int) -> HttpResponse:
-    stages.begin_again(touched(Import.objects.all(), request, pk))
-    return redirect("recipients:import_job", pk)
-
-
-@login_required
-@require_POST
 def discard(request: HttpRequest, pk: int) -> HttpResponse:
     job = touched(Import.objects.all(), request, pk)
     try:

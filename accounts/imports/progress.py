@@ -8,7 +8,7 @@ from redis.exceptions import RedisError
 
 from config.redis import client
 
-KEPT = 60  # seconds: whoever works says so more often
+KEPT = 20  # seconds: whoever works says so more often
 EVERY = 0.25
 
 

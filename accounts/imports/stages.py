@@ -27,9 +27,11 @@ TASK = "accounts.import"
 SAMPLE_ROWS = 20
 KEPT_DAYS = 30
 AT_ONCE = 128 * 1024  # bytes: what is checked sooner than a worker would begin with it
-NOT_STARTED = timedelta(seconds=30)
+NOT_STARTED = timedelta(seconds=20)
+RESCUED_EVERY = 20  # seconds
 
 Status = Import.Status
+WORKING = (Status.CHECKING, Status.SAVING)
 
 
 class WrongStageError(ValueError):
@@ -109,6 +111,7 @@ def work(job_id: int) -> None:
             if job is None or not job.working:
                 return
             _work(job)
+        progress.forget(job_id)
     except SheetError as error:
         _fail(job_id, str(error))
     except Exception:
@@ -117,19 +120,28 @@ def work(job_id: int) -> None:
             "Something went wrong on our side, and nothing was saved. Try again; the log has the details.",
         )
         raise
-    finally:
-        progress.forget(job_id)
 
 
 def stalled(job: Import) -> bool:
-    """It waits, and nobody has begun: no worker is running, or the message to one was lost."""
+    """It waits, and nobody has begun: no worker is running, or the one that had begun died."""
     begun = job.started_at is not None and timezone.now() - job.started_at < NOT_STARTED
     return job.working and not begun and progress.progress_of(job.pk) is None
 
 
-def begin_again(job: Import) -> None:
-    if stalled(job):
-        _send(job.pk)
+def rescue() -> list[int]:
+    """Send for a worker again where none is at work: it died, or the message to it was lost.
+
+    Whoever works on an import holds its row, and a database lets go of what a dead worker held. What all this
+    sends in vain, since every worker is busy, is forgotten before the next rescue.
+    """
+    waiting = Import.objects.filter(status__in=WORKING, started_at__lt=timezone.now() - NOT_STARTED)
+    with transaction.atomic():
+        left = list(waiting.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True))
+    for job_id in left:
+        _send(job_id, expires=RESCUED_EVERY)
+    if left:
+        log.warning("imports_rescued", jobs=left)
+    return left
 
 
 def _work(job: Import) -> None:
@@ -154,6 +166,7 @@ def _work(job: Import) -> None:
 
 
 def _fail(job_id: int, problem: str) -> None:
+    progress.forget(job_id)
     Import.objects.filter(pk=job_id).update(status=Status.FAILED, problem=problem[:500])
     counters.tell("imports", reason="failed", job=job_id, problem=problem)
 
@@ -177,12 +190,12 @@ def _begin(job: Import) -> None:
         _send(job.pk)
 
 
-def _send(job_id: int) -> None:
-    """A broker that is away costs a click: the page sees that nobody has begun, and offers to begin again."""
+def _send(job_id: int, *, expires: int | None = None) -> None:
+    """What a broker that is away does not take is rescued later."""
 
     def send() -> None:
         try:
-            app.send_task(TASK, (job_id,))
+            app.send_task(TASK, (job_id,), expires=expires)
         except (RedisError, OperationalError):
             log.warning("broker_away", job=job_id)
 
@@ -192,7 +205,7 @@ def _send(job_id: int) -> None:
 def _forget_old(owner: User) -> None:
     """Rows are kept for their report, and not for ever."""
     old = Import.objects.filter(owner=owner, created_at__lt=timezone.now() - timedelta(days=KEPT_DAYS))
-    for job in old.exclude(status__in=[Status.CHECKING, Status.SAVING]):
+    for job in old.exclude(status__in=WORKING):
         discard(job)
 
 

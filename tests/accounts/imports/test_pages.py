@@ -147,15 +147,14 @@ def test_a_large_file_shows_its_progress_until_it_is_done(
     assert polled["HX-Refresh"] == "true"
 
 
-def test_what_nobody_begins_can_be_begun_again(
+def test_what_nobody_begins_says_that_it_goes_on_by_itself(
     as_owner: Client, owner: User, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = upload(owner)
     monkeypatch.setattr(stages, "AT_ONCE", 0)
     stages.start_check(job)
     Import.objects.update(started_at="2020-01-01T00:00Z")
-    assert "Begin again" in as_owner.get(url("import_job", job.pk)).content.decode()
-    assert as_owner.post(url("import_again", job.pk)).status_code == 302
+    assert "It goes on by itself within a minute" in as_owner.get(url("import_job", job.pk)).content.decode()
 
 
 def test_an_import_is_discarded(as_owner: Client, owner: User) -> None:
@@ -174,7 +173,7 @@ def test_the_team_sees_an_import_and_a_stranger_does_not(
         assert client.get(url(name, job.pk)).status_code == status
 
 
-@pytest.mark.parametrize("name", ["import_confirm", "import_discard", "import_again", "import_columns"])
+@pytest.mark.parametrize("name", ["import_confirm", "import_discard", "import_columns"])
 def test_a_reader_changes_nothing_and_a_stranger_finds_nothing(
     client: Client, owner: User, reader: User, stranger: User, name: str
 ) -> None:

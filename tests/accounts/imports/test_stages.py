@@ -1,8 +1,12 @@
 """The life of an import: nothing is saved before it is confirmed, and then all of it or nothing."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.core.files.base import ContentFile
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
+from django_celery_beat.models import PeriodicTask
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 from redis import Redis
 
@@ -206,18 +210,53 @@ class TestByAWorker:
         assert job.status == "checked"
 
     @pytest.mark.django_db(transaction=True)
-    def test_what_nobody_begins_can_be_begun_again(self, owner: User, redis: Redis) -> None:
+    def test_what_nobody_works_on_goes_on_by_itself(self, owner: User, redis: Redis) -> None:
         job = checked(owner)
-        assert not stages.stalled(job)
+        redis.flushdb()  # the message to the worker is lost, or the worker that had it died
+        assert (stages.stalled(job), stages.rescue()) == (False, [])
         Import.objects.update(started_at="2020-01-01T00:00Z")
         job.refresh_from_db()
-        assert stages.stalled(job)
-        stages.begin_again(job)
-        assert redis.llen(f"paceline:queue:{app.conf.task_default_queue}") == 2
+        assert (stages.stalled(job), stages.rescue()) == (True, [job.pk])
+        assert redis.llen(f"paceline:queue:{app.conf.task_default_queue}") == 1
+        stages.work(job.pk)
+        assert stages.rescue() == []
+
+    @pytest.mark.django_db(transaction=True)
+    def test_what_a_worker_is_at_is_left_to_it(self, owner: User) -> None:
+        job = checked(owner)
+        Import.objects.update(started_at="2020-01-01T00:00Z")
+        progress.Reporter(job.pk).tell(rows=1, share=0.1)
+        with transaction.atomic():
+            Import.objects.select_for_update().get(pk=job.pk)
+            with ThreadPoolExecutor(1) as another:
+                assert another.submit(_closing, stages.rescue).result() == []
+                another.submit(_closing, stages.work, job.pk).result()
+        job.refresh_from_db()
+        assert job.status == "checking"
+        assert progress.progress_of(job.pk) is not None
+
+    @pytest.mark.django_db(transaction=True)
+    def test_what_is_worked_on_is_not_discarded(self, owner: User) -> None:
+        job = checked(owner)
+        Import.objects.update(started_at="2020-01-01T00:00Z")
+        job.refresh_from_db()
         progress.Reporter(job.pk).tell(rows=1, share=0.1)
         assert not stages.stalled(job)
         with pytest.raises(stages.WrongStageError, match="being worked on"):
             stages.discard(job)
+
+
+def test_beat_looks_after_imports() -> None:
+    job = PeriodicTask.objects.get(task="accounts.rescue_imports")
+    assert job.interval is not None
+    assert (job.interval.every, job.enabled) == (stages.RESCUED_EVERY, True)
+
+
+def _closing(work: Callable[..., object], *arguments: object) -> object:
+    try:
+        return work(*arguments)
+    finally:
+        connection.close()
 
 
 def test_progress_is_told_and_forgotten(redis: Redis) -> None:
