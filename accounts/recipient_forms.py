@@ -7,7 +7,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
-from accounts.admin_generics import ModelForm
+from accounts.generics import ModelForm
 from accounts.imports.columns import RESERVED, variable_name
 from accounts.imports.rows import LONGEST_TAG, LONGEST_VALUE
 from accounts.models import Account, Recipient, Tag, User

@@ -1,8 +1,5 @@
 """Recipients: the list, one of them with its history, and what a person may do with it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
@@ -10,13 +7,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import consent, recipients
+from accounts import recipients
 from accounts.access import posted, seen, touched, user_of
-from accounts.admin_lists import AtLeast, counted
+from accounts.consent_moves import MOVES, suiting
 from accounts.csv_files import csv_response
 from accounts.models import Account, Recipient, Tag
 from accounts.models.account import Channel
-from accounts.paging import page_of
+from accounts.paging import AtLeast, counted, page_of
 from accounts.recipient_export import export_lines
 from accounts.recipient_filters import RecipientFilter
 from accounts.recipient_forms import ReasonForm, RecipientForm
@@ -72,6 +69,7 @@ def recipient_page(request: HttpRequest, pk: int) -> HttpResponse:
         "tags": recipient.tags.all(),
         "history": history(recipient),
         "follow_ups": recipient.follow_ups.filter(status="queued").select_related("step")[:5],
+        "moves": suiting(recipient),
         "may_touch": may_touch(recipient, request.user),
     }
     return render(request, "recipients/recipient.html", context)
@@ -98,58 +96,6 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(request, f"{form.save()} is saved.")
         return redirect("recipients:recipient", pk)
     return render(request, "recipients/edit.html", {"form": form, "recipient": recipient, "name": name})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """A change of consent, in the words of its page."""
-
-    do: Callable[..., bool]
-    verb: str
-    text: str
-    done: str
-
-
-MOVES = {
-    "opt-out": Move(
-        do=consent.opt_out,
-        verb="Opt out",
-        text="Nothing is sent to them any more, by any reminder, until they opt in again. It holds at once, "
-        "even in the middle of a run.",
-        done="opted out",
-    ),
-    "opt-in": Move(
-        do=consent.opt_in,
-        verb="Opt in again",
-        text="They get messages again. Do this only when they asked for it, and say how.",
-        done="opted in again",
-    ),
-    "block": Move(
-        do=consent.block,
-        verb="Block",
-        text="Nothing is sent to them any more, because you do not want it. It holds at once, even in the middle "
-        "of a run.",
-        done="blocked",
-    ),
-    "unblock": Move(
-        do=consent.unblock,
-        verb="Unblock",
-        text="They get messages again, unless they have opted out.",
-        done="unblocked",
-    ),
-    "convert": Move(
-        do=consent.convert,
-        verb="Mark as converted",
-        text="They did what the reminders were for: they get no follow-ups any more. Reminders still reach them.",
-        done="marked as converted",
-    ),
-    "reopen": Move(
-        do=consent.reopen,
-        verb="Not converted after all",
-        text="They get follow-ups again where a reminder has them.",
-        done="no longer converted",
-    ),
-}
 
 
 @login_required

@@ -12,6 +12,11 @@ def plan(*, profile: str, start: int | None, step: int | None, ceiling: int | No
     return PROFILES[profile].warm_up
 
 
+def begins_again(before: WarmUp | None, after: WarmUp | None) -> bool:
+    """Whether a changed plan starts at its first day. A new ceiling alone leaves the account on its way."""
+    return after is not None and (before is None or (before.start, before.step) != (after.start, after.step))
+
+
 def cap(plan: WarmUp, clean_days: int) -> int:
     """Messages per day after so many days without trouble."""
     return min(plan.ceiling, plan.start + plan.step * clean_days)

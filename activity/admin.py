@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 from django.contrib import admin
 from django.http import HttpRequest
 
-from accounts.admin_lists import moment_column, pill_column
-from accounts.admin_roles import RoleAdmin, ViewAdmin
+from accounts.admin.lists import moment_column, pill_column
+from accounts.admin.roles import RoleAdmin, ViewAdmin
 from activity.models import Attempt, Inbound, Notification, PushSubscription
-from delivery.admin_rows import Ordering, RunRowsAdmin, WithinRunFilter
+from delivery.admin.rows import Ordering, RunRowsAdmin, WithinRunFilter
 
 
 class OutcomeFilter(WithinRunFilter):

@@ -222,7 +222,7 @@ def _source(account: Account, found: Effective, name: str) -> str:
 
 def warm_up(account: Account) -> list[WarmUpDay]:
     """The caps from the first day to the ceiling, a few dozen at most; empty where there is no warm-up."""
-    plan = limits.warm_up_of(account)
+    plan = account.warm_up
     if plan is None:
         return []
     days = max(len(warmup.curve(plan, 0)), account.warmup_clean_days + 1)

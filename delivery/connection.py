@@ -24,6 +24,15 @@ TRY_AGAIN = timedelta(minutes=10)
 MOST_AT_ONCE = 20
 
 
+LOOKED = {
+    AccountState.WORKING: "Its service says that it is connected.",
+    AccountState.PAIRING: "Its service waits for its code to be scanned.",
+    AccountState.STOPPED: "Its service says that it is not connected.",
+    AccountState.BLOCKED: "Its service says that it is blocked, or refuses its credentials.",
+    AccountState.UNREACHABLE: "Its service does not answer. Check its address, and that it runs.",
+}
+
+
 def connect(account: Account, *, by: User | None) -> Account:
     """Start the session and say where to report; raises NoAnswerError. With `by`, pairing begins if it must."""
     if by is not None:

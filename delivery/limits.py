@@ -7,7 +7,7 @@ from django.conf import settings
 
 from accounts import warmup
 from accounts.models import Account, Limit
-from accounts.profiles import PROFILES, ProfileLimits, WarmUp
+from accounts.profiles import PROFILES, ProfileLimits
 from activity.ledger import count_since
 from delivery.effective import GROUPS, Effective, Values, effective
 from delivery.limiter import Day
@@ -36,7 +36,7 @@ def limits_of(accounts: Iterable[Account]) -> Mapping[tuple[int, str], Limit]:
 def merged(account: Account, action: str, own: Limit | None, *, warmed_up: bool = False) -> Effective:
     """The limits of an account whose own row for the action is at hand; `warmed_up`, as after its warm-up."""
     profile = PROFILES[account.profile].limits.get(action, ProfileLimits())
-    plan = None if warmed_up else warm_up_of(account)
+    plan = None if warmed_up else account.warm_up
     return effective(
         account=_values(own),
         profile=_values(profile),
@@ -48,19 +48,10 @@ def merged(account: Account, action: str, own: Limit | None, *, warmed_up: bool 
 def day_caps(account: Account, action: str, own: Limit | None) -> tuple[int, ...]:
     """The caps of today and of the days that follow, the last for all after it; a warm-up is taken to go well."""
     cap = merged(account, action, own, warmed_up=True).limits.per_day
-    plan = warm_up_of(account)
+    plan = account.warm_up
     if plan is None:
         return () if cap is None else (cap,)
     return tuple(min(warm, cap or warm) for warm in warmup.curve(plan, account.warmup_clean_days))
-
-
-def warm_up_of(account: Account) -> WarmUp | None:
-    return warmup.plan(
-        profile=account.profile,
-        start=account.warmup_start,
-        step=account.warmup_step,
-        ceiling=account.warmup_ceiling,
-    )
 
 
 def why_never(account: Account, limits: Limits, parts: int) -> str:

@@ -18,7 +18,6 @@ from accounts.models import Account
 from accounts.profiles import PROFILES
 from activity.models import Attempt
 from delivery import events
-from delivery.limits import warm_up_of
 from delivery.window import window_start_at
 
 log = structlog.get_logger(__name__)
@@ -59,7 +58,7 @@ def judge(account: Account, now: datetime) -> bool:
 
 def spoil_today(account: Account, *, now: datetime) -> None:
     """The service stopped the account: today does not count, whatever the ledger says and whoever starts it again."""
-    if warm_up_of(account) is not None:
+    if account.warm_up is not None:
         today = now.astimezone(ZoneInfo(account.zone)).date()
         Account.objects.filter(pk=account.pk).update(warmup_counted_on=today)
 

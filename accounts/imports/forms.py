@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.forms import BoundField
 
-from accounts.admin_generics import ModelForm
+from accounts.generics import ModelForm
 from accounts.imports.columns import ADDRESS, IGNORE, NAME, RESERVED, TAGS, VARIABLE, variable_name
 from accounts.models import Account, Import, User
 from accounts.recipient_forms import TagsField

@@ -8,8 +8,9 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import F, Q
 
+from accounts import warmup
 from accounts.encryption import EncryptedJSONField
-from accounts.profiles import DEFAULT_PROFILE, PROFILES
+from accounts.profiles import DEFAULT_PROFILE, PROFILES, WarmUp
 from accounts.zones import validate_zone
 
 
@@ -161,6 +162,26 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def warm_up(self) -> WarmUp | None:
+        """Its plan while it is new: its own, or its profile's."""
+        return warmup.plan(
+            profile=self.profile,
+            start=self.warmup_start,
+            step=self.warmup_step,
+            ceiling=self.warmup_ceiling,
+        )
+
+    def begin_warm_up_again(self, *, unless: WarmUp | None) -> tuple[str, ...]:
+        """Forget the days that were counted, unless the plan is still the same. Answers with what to save."""
+        if not warmup.begins_again(unless, self.warm_up):
+            return ()
+        self.warmup_clean_days = 0
+        if unless is not None:
+            return ("warmup_clean_days",)  # a day that is known to be spoiled stays so
+        self.warmup_counted_on = None  # what was sent without a plan proves nothing for this one
+        return "warmup_clean_days", "warmup_counted_on"
 
 
 class Limit(models.Model):

@@ -25,11 +25,13 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     if kind is None:
         raise Http404
     given = request.POST if request.method == "POST" else None
+    warming = account.warm_up
     form = AccountForm(given, instance=account)
     pace = PaceForm(given, instance=account, prefix="pace")
     credentials = CredentialsForm(kind, given, prefix="service", stored=_stored(account))
     if form.is_valid() and pace.is_valid() and credentials.is_valid():
-        _save(account, form, pace, credentials)
+        account.credentials = credentials.credentials
+        _save(account, *form.fields, *pace.fields, *account.begin_warm_up_again(unless=warming))
         messages.success(request, f"{account} is saved.")
         return redirect("accounts:page", pk)
     context = {
@@ -77,10 +79,9 @@ def _save_limits(account: Account, forms: list[LimitForm]) -> None:
 
 
 @transaction.atomic
-def _save(account: Account, form: AccountForm, pace: PaceForm, credentials: CredentialsForm) -> None:
-    """Only what the forms hold: the engine writes to other columns of the row meanwhile."""
-    account.credentials = credentials.credentials
-    account.save(update_fields=[*form.fields, *pace.fields, "credentials"])
+def _save(account: Account, *changed: str) -> None:
+    """Only what a person typed: the engine writes to other columns of the row meanwhile."""
+    account.save(update_fields=[*changed, "credentials"])
     queues.wake_on_commit([account.pk])
 
 

@@ -6,7 +6,7 @@ from zoneinfo import available_timezones
 
 from django import forms
 
-from accounts.admin_generics import ModelForm
+from accounts.generics import ModelForm
 from accounts.models import Account, Limit
 from accounts.profiles import PROFILES
 from delivery import transports

@@ -15,14 +15,6 @@ from delivery.models import RunAccount
 from delivery.pages.access import touched_account, user_of
 from delivery.transports.base import AccountState
 
-LOOKED = {
-    AccountState.WORKING: "Its service says that it is connected.",
-    AccountState.PAIRING: "Its service waits for its code to be scanned.",
-    AccountState.STOPPED: "Its service says that it is not connected.",
-    AccountState.BLOCKED: "Its service says that it is blocked, or refuses its credentials.",
-    AccountState.UNREACHABLE: "Its service does not answer. Check its address, and that it runs.",
-}
-
 
 @login_required
 @require_POST
@@ -65,7 +57,7 @@ def check(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("accounts:page", pk)
     level = messages.SUCCESS if state is AccountState.WORKING else messages.WARNING
-    messages.add_message(request, level, LOOKED[state])
+    messages.add_message(request, level, connection.LOOKED[state])
     return redirect("accounts:page", pk)
 
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from accounts.admin_generics import ModelForm
+from accounts.generics import ModelForm
 from accounts.models import User
 from accounts.roles import require_touch
 from reminders.access import touched_reminder, user_of

@@ -11,7 +11,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
-from accounts.admin_generics import ModelForm
+from accounts.generics import ModelForm
 from reminders import uploads
 from reminders.drafts import WITH_SUBJECT
 from reminders.message import MOST_PARTS, TypedPart

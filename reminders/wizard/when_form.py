@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from django import forms
 from django.utils import timezone
 
-from accounts.admin_generics import ModelForm
+from accounts.generics import ModelForm
 from accounts.zones import common_zones, validate_zone
 from delivery.send_days import NAMES
 from reminders.models import Reminder

@@ -4,16 +4,19 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.forms import ModelForm
 from django.test import Client
 from django.urls import reverse
 
 from accounts import recipient_search
-from accounts.models import Account, Recipient, User
+from accounts.models import Account, ConsentChange, Recipient, User
 from accounts.recipient_search import matching, with_beginnings
 from tests.factories import (
     AccountFactory,
     LimitFactory,
     RecipientFactory,
+    ReminderFactory,
+    RunAccountFactory,
     RunTargetFactory,
     TagFactory,
 )
@@ -124,16 +127,40 @@ def test_half_a_warm_up_plan_is_refused_by_the_form(client: Client, account: Acc
     assert answer.context["errors"]
 
 
-def test_an_account_is_archived_once_it_is_not_active_and_never_deleted(client: Client, owner: User) -> None:
-    active, paused = AccountFactory.create(owner=owner), AccountFactory.create(owner=owner, paused=True)
-    chosen = {"action": "archive", "_selected_action": [active.pk, paused.pk]}
-    answer = client.post(reverse("admin:accounts_account_changelist"), chosen, follow=True)
-    assert [str(message) for message in answer.context["messages"]] == [
+def told(answer: Any) -> list[str]:
+    return [str(message) for message in answer.context["messages"]]
+
+
+def test_archiving_an_account_asks_first_pauses_it_and_deletes_nothing(client: Client, owner: User) -> None:
+    active, busy = AccountFactory.create(owner=owner), AccountFactory.create(owner=owner, name="Busy")
+    RunAccountFactory.create(account=busy)
+    ReminderFactory.create(owner=owner, accounts=[active])
+    chosen = {"action": "archive", "_selected_action": [active.pk, busy.pk]}
+    url = reverse("admin:accounts_account_changelist")
+    assert "1 reminder sends from it" in client.post(url, chosen).content.decode()
+    assert not Account.objects.exclude(archived_at=None).exists()
+    assert told(client.post(url, chosen | {"confirmed": "yes"}, follow=True)) == [
         "Archived: 1.",
-        "Not archived: 1, still active: pause it first.",
+        "1 run is still open on Busy: let them end, or cancel them first.",
     ]
-    assert list(Account.objects.filter(archived_at=None)) == [active]
-    assert client.post(reverse("admin:accounts_account_delete", args=[paused.pk])).status_code == 403
+    active.refresh_from_db()
+    assert (active.status, active.archived_at is None) == ("paused", False)
+    assert client.post(reverse("admin:accounts_account_delete", args=[active.pk])).status_code == 403
+
+
+def test_another_plan_begins_the_warm_up_again_and_a_ceiling_alone_does_not(
+    client: Client, account: Account
+) -> None:
+    def save(start: int, ceiling: int) -> tuple[int, bool]:
+        plan = {"warmup_start": start, "warmup_step": 10, "warmup_ceiling": ceiling}
+        Account.objects.update(warmup_clean_days=4, warmup_counted_on="2026-11-17")
+        assert client.post(change_url(account), form(account, **plan)).status_code == 302
+        account.refresh_from_db()
+        return account.warmup_clean_days, account.warmup_counted_on is None
+
+    assert save(20, 100) == (0, True)  # there was none: the days before it prove nothing
+    assert save(20, 500) == (4, False)
+    assert save(30, 500) == (0, False)
 
 
 def test_what_is_archived_leaves_the_list_until_it_is_asked_for(client: Client, owner: User) -> None:
@@ -247,3 +274,51 @@ def test_deleting_a_tag_unties_its_recipients_without_listing_them(client: Clien
     assert "Tied" not in client.get(url).content.decode()
     assert client.post(url, {"post": "yes"}).status_code == 302
     assert not recipient.tags.exists()
+
+
+@pytest.fixture
+def of_recipients(client: Client) -> str:
+    return reverse("admin:accounts_recipient_changelist")
+
+
+def test_a_reason_opts_recipients_out_and_in_again(client: Client, owner: User, of_recipients: str) -> None:
+    ann = RecipientFactory.create(owner=owner, name="Ann")
+    chosen = {"action": "opt-out", "_selected_action": [ann.pk], "back_to": ann.pk}
+    assert "How did it come about?" in client.post(of_recipients, chosen).content.decode()
+    unsaid = client.post(of_recipients, chosen | {"confirmed": "yes", "how": ""})
+    assert "This field is required." in unsaid.content.decode()
+    assert not ConsentChange.objects.exists()
+    said = chosen | {"confirmed": "yes", "how": "Asked on the phone."}
+    answer = client.post(of_recipients, said, follow=True)
+    assert told(answer) == ["Opted out: 1."]
+    assert [move.action for move in answer.context["moves"]] == ["opt-in", "block", "convert", "archive"]
+    change = ConsentChange.objects.get()
+    assert (change.how, change.by) == ("Asked on the phone.", answer.context["user"])
+    client.post(of_recipients, said | {"action": "opt-in"})
+    ann.refresh_from_db()
+    assert ann.opted_out_at is None
+
+
+def test_a_stop_that_comes_while_somebody_edits_stays(
+    client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = RecipientFactory.create(owner=owner, name="Ann")
+    stop, check = Recipient.objects.filter(pk=ann.pk), ModelForm.is_valid
+
+    def stopped_meanwhile(form: Any) -> bool:
+        stop.update(opted_out_at="2026-11-18T09:00Z")
+        return check(form)
+
+    monkeypatch.setattr(ModelForm, "is_valid", stopped_meanwhile)
+    typed = {"address": ann.address, "name": "Ann Lee", "fields": "{}"}
+    answer = client.post(reverse("admin:accounts_recipient_change", args=[ann.pk]), typed)
+    assert answer.status_code == 302
+    ann.refresh_from_db()
+    assert (ann.name, ann.opted_out_at is None) == ("Ann Lee", False)
+
+
+def test_deleting_a_tag_says_off_how_many_it_is_taken(client: Client, owner: User) -> None:
+    tag = TagFactory.create(owner=owner, name="Choir")
+    RecipientFactory.create_batch(2, owner=owner, tags=[tag])
+    page = client.get(reverse("admin:accounts_tag_delete", args=[tag.pk])).content.decode()
+    assert "Choir, which is taken off 2 recipients" in page

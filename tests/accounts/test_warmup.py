@@ -55,3 +55,21 @@ def test_a_curve_has_no_more_days_than_a_page_wants() -> None:
 )
 def test_which_days_count(sent: int, failed: int, warned: int, clean: bool) -> None:
     assert warmup.is_clean(sent=sent, failed=failed, warned=warned) is clean
+
+
+OLD = WarmUp(start=20, step=10, ceiling=100)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "again"),
+    [
+        (OLD, OLD, False),
+        (OLD, WarmUp(start=20, step=10, ceiling=900), False),  # on the same way, only further
+        (OLD, WarmUp(start=30, step=10, ceiling=100), True),
+        (OLD, WarmUp(start=20, step=50, ceiling=100), True),  # else the cap would leap
+        (None, OLD, True),
+        (OLD, None, False),  # there is nothing to begin
+    ],
+)
+def test_when_a_changed_plan_begins_again(before: WarmUp | None, after: WarmUp | None, again: bool) -> None:
+    assert warmup.begins_again(before, after) is again

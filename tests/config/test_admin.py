@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts import roles
-from accounts.admin_roles import RoleAdmin
+from accounts.admin.roles import RoleAdmin
 from accounts.models import Account, User
 from tests.factories import FACTORY_OF, AccountFactory, UserFactory
 
@@ -153,7 +153,7 @@ def test_staff_find_by_typing_what_they_may_see(label: str, staff_client: Client
 def test_a_long_list_is_counted_no_further_than_it_pays(
     staff_client: Client, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accounts.admin_lists.COUNTED", 3)
+    monkeypatch.setattr("accounts.paging.COUNTED", 3)
     AccountFactory.create_batch(3, owner=owner)
     assert "3 accounts" in staff_client.get(address(Account, "changelist")).content.decode()
     AccountFactory.create(owner=owner)

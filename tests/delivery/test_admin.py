@@ -1,5 +1,7 @@
 """The admin pages of runs and targets: to look at, to archive, to find by number."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -64,10 +66,14 @@ def act(client: Client, name: str, *runs: Run, **said: str) -> list[str]:
 
 
 def press(client: Client, run: Run, move: str, **said: str) -> list[str]:
-    """Press a button on the run's page."""
-    address = reverse("admin:delivery_run_move", args=[run.pk])
-    answer = client.post(address, {"move": move, **said}, follow=True)
+    """Press a button on the run's page, which stays where it is."""
+    answer = client.post(LIST, pressed(run, move) | said, follow=True)
+    assert answer.redirect_chain[-1][0] == reverse("admin:delivery_run_change", args=[run.pk])
     return [str(message) for message in answer.context["messages"]]
+
+
+def pressed(run: Run, move: str) -> dict[str, Any]:
+    return {"action": f"{move}_runs", "_selected_action": [run.pk], "back_to": run.pk}
 
 
 def held(**values: int) -> Run:
@@ -93,13 +99,13 @@ def test_a_settled_run_is_archived_and_an_open_one_is_not(client: Client) -> Non
 def test_a_page_offers_what_suits_its_run(client: Client) -> None:
     def offered(run: Run) -> list[str]:
         page = client.get(reverse("admin:delivery_run_change", args=[run.pk]))
-        return [move.verb for move in page.context["moves"]]
+        return [move.action.removesuffix("_runs") for move in page.context["moves"]]
 
     assert offered(held(sent=1, targets=2)) == ["resume", "cancel"]
     assert offered(RunFactory.create(targets=1)) == ["pause", "cancel"]
     assert offered(RunFactory.create(partial=True)) == ["retry", "archive"]
     assert offered(RunFactory.create(success=True)) == ["archive"]
-    assert offered(RunFactory.create(success=True, archived=True)) == []
+    assert offered(RunFactory.create(success=True, archived=True)) == ["unarchive"]
 
 
 def test_a_run_is_paused_and_resumed_by_its_buttons(client: Client) -> None:
@@ -119,8 +125,7 @@ def test_a_move_that_does_not_suit_is_refused_in_words(client: Client) -> None:
 
 def test_cancel_shows_the_number_and_asks_first(client: Client) -> None:
     run = held(sent=1, targets=3)
-    address = reverse("admin:delivery_run_move", args=[run.pk])
-    question = client.post(address, {"move": "cancel"}).content.decode()
+    question = client.post(LIST, pressed(run, "cancel")).content.decode()
     assert "3 pending messages will not be sent" in question
     assert status_of(run) == "paused"
     press(client, run, "cancel", confirmed="1")
@@ -139,18 +144,40 @@ def test_canceling_many_targets_is_typed(client: Client) -> None:
 
 def test_an_unknown_move_and_a_mere_look_move_nothing(client: Client) -> None:
     run = RunFactory.create(targets=1)
-    address = reverse("admin:delivery_run_move", args=[run.pk])
-    assert client.post(address, {"move": "delete"}).status_code == 404
-    assert client.get(address, {"move": "cancel"}).status_code == 404
+    client.post(LIST, pressed(run, "delete"))
+    client.get(LIST, pressed(run, "cancel"))
     assert status_of(run) == "running"
+
+
+def test_an_archived_run_is_brought_back_by_its_button(client: Client) -> None:
+    run = RunFactory.create(success=True, archived=True)
+    page = client.get(reverse("admin:delivery_run_change", args=[run.pk]))
+    client.post(page.context["moves_url"], pressed(run, "") | {"action": "unarchive"})
+    run.refresh_from_db()
+    assert run.archived_at is None
 
 
 def test_an_operator_moves_nothing_here(client: Client, owner: User) -> None:
     run = RunFactory.create(reminder__owner=owner, targets=1)
     client.force_login(owner)
-    address = reverse("admin:delivery_run_move", args=[run.pk])
-    assert client.post(address, {"move": "pause"}).status_code == 302
+    client.post(LIST, pressed(run, "pause"))
     assert status_of(run) == "running"
+
+
+def test_a_person_decides_about_what_is_unconfirmed(client: Client) -> None:
+    run = RunFactory.create(sent=1, unconfirmed=2)
+    arrived, lost = (RunTargetFactory.create(run=run, unconfirmed=True) for _ in range(2))
+
+    def decide(action: str, target: RunTarget) -> str:
+        page = client.get(reverse("admin:delivery_runtarget_change", args=[target.pk]))
+        assert action in {move.action for move in page.context["moves"]}
+        client.post(reverse(TARGETS), {"action": action, "_selected_action": [target.pk]})
+        return RunTarget.objects.get(pk=target.pk).status
+
+    assert decide("mark_sent", arrived) == "sent"
+    assert decide("send_again", lost) == "pending"
+    sent = client.get(reverse("admin:delivery_runtarget_change", args=[arrived.pk]))
+    assert sent.context["moves"] == []
 
 
 def test_accounts_are_paused_and_resumed_in_their_list(client: Client) -> None:
@@ -161,10 +188,10 @@ def test_accounts_are_paused_and_resumed_in_their_list(client: Client) -> None:
         said = {"action": action, "_selected_action": [active.pk, flagged.pk]}
         return {str(message) for message in client.post(url, said, follow=True).context["messages"]}
 
-    assert move("pause_accounts") == {"One is paused.", "Two is flagged and cannot become paused."}
+    assert move("pause_accounts") == {"Paused: 1.", "Two is flagged and cannot become paused."}
     active.refresh_from_db()
     assert (active.status, active.status_by is not None) == ("paused", True)
-    assert "One is active again." in move("resume_accounts")
+    assert "Active again: 2." in move("resume_accounts")
 
 
 @pytest.mark.parametrize("page", ["changelist", "change"])

@@ -222,7 +222,7 @@ def test_firing_asks_first_and_says_how_many_it_reaches(staff_client: Client, re
 @pytest.mark.django_db
 def test_a_draft_is_not_fired(staff_client: Client, ready: Reminder) -> None:
     (told,) = act(staff_client, "fire_now", ready, confirmed="yes")
-    assert told == "Fair: Fair is a draft or archived. Schedule it first, then fire it."
+    assert told == "Fair is a draft or archived. Schedule it first, then fire it."
     assert not ready.runs.exists()
 
 

@@ -344,6 +344,22 @@ def test_a_warm_up_has_three_numbers_or_none(client: Client, person: User, accou
     assert (account.warmup_start, account.warmup_ceiling) == (20, 100)
 
 
+@pytest.mark.parametrize(
+    ("start", "ceiling", "clean_days"),
+    [("20", "100", 4), ("20", "900", 4), ("30", "100", 0)],
+    ids=["the same plan", "another ceiling", "another start"],
+)
+def test_another_plan_begins_at_its_first_day(
+    client: Client, person: User, account: Account, start: str, ceiling: str, clean_days: int
+) -> None:
+    plan = {"warmup_start": 20, "warmup_step": 10, "warmup_ceiling": 100}
+    Account.objects.filter(pk=account.pk).update(**plan, warmup_clean_days=4, warmup_counted_on="2026-11-17")
+    numbers = {"pace-warmup_start": start, "pace-warmup_step": "10", "pace-warmup_ceiling": ceiling}
+    press(client, account, "edit", **edited(account, **numbers))
+    assert account.warmup_clean_days == clean_days
+    assert account.warmup_counted_on is not None
+
+
 # Pairing
 
 

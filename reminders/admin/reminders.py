@@ -11,16 +11,17 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from accounts.admin_archive import ArchivedFilter, Archiving
-from accounts.admin_generics import ModelForm
-from accounts.admin_lists import counted, list_link, moment_column, pill_column
-from accounts.admin_roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
+from accounts.admin.archiving import ArchivedFilter
+from accounts.admin.lists import list_link, moment_column, pill_column
+from accounts.admin.roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
+from accounts.generics import ModelForm
 from accounts.models import Recipient
+from accounts.paging import counted
 from delivery.models import Run
 from delivery.send_days import day_names
 from delivery.window import zone_of
 from reminders import sentences
-from reminders.admin_moves import Moves
+from reminders.admin.moves import ReminderMoves
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from reminders.moments import BadCronError, check_cron, instant_of, upcoming
 from reminders.readiness import NotReadyError, timetable_of
@@ -75,10 +76,11 @@ class ReminderForm(ModelForm[Reminder]):
 
 
 @admin.register(Reminder)
-class ReminderAdmin(Moves, Archiving, KeptAdmin[Reminder]):
+class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
     """Scheduling and switching off are not typed but done, by actions of the list and buttons of the page."""
 
     form = ReminderForm
+    page = "reminders:page"
     list_display = ("__str__", "owner", "state", "channel", "schedule", "next_firing", "window")
     list_filter = ("status", "schedule", "channel", "on_close", ArchivedFilter)
     list_select_related = ("owner",)

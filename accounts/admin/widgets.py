@@ -7,7 +7,7 @@ from django import forms
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.db.models import ForeignKey, Model
 
-from accounts.admin_generics import ModelForm
+from accounts.generics import ModelForm
 
 
 class ChosenAutocomplete(AutocompleteSelect):

@@ -11,28 +11,11 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from accounts.admin_generics import Page, Paginator
+from accounts.generics import Page, Paginator
+from accounts.paging import counted
 from activity.templatetags.paceline import moment, pill
 
 Column = Callable[[Any, Any], str]
-
-COUNTED = 5_000
-
-
-class AtLeast(int):
-    """A number that was not counted to its end, and says so."""
-
-    def __str__(self) -> str:
-        return f"{int(self):,}+"
-
-
-def counted(rows: QuerySet[Any]) -> int:
-    """How many rows there are, as far as it is cheap to know.
-
-    The order stays, though a count needs none: it keeps the planner to the index that the page itself reads.
-    """
-    found = rows[: COUNTED + 1].count()
-    return found if found <= COUNTED else AtLeast(COUNTED)
 
 
 class CappedPaginator(Paginator[Any]):

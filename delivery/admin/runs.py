@@ -7,25 +7,22 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from accounts.admin import AccountAdmin
-from accounts.admin_archive import ArchivedFilter, Archiving
-from accounts.admin_lists import list_link, moment_column, pill_column
-from accounts.admin_roles import ViewAdmin
-from accounts.models import Account
+from accounts.admin.archiving import ArchivedFilter
+from accounts.admin.lists import list_link, moment_column
+from accounts.admin.roles import ViewAdmin
 from activity.models import Attempt
-from activity.templatetags.paceline import account_pill, progress, run_pill
-from delivery.admin_moves import AccountMoves, RunMoves
-from delivery.admin_rows import RunRowsAdmin, WithinRunFilter
-from delivery.models import MediaHandle, Run, RunAccount, RunTarget, choices
+from activity.templatetags.paceline import progress, run_pill
+from delivery.admin.run_moves import RunMoves
+from delivery.models import MediaHandle, Run, RunAccount, RunTarget
 from delivery.send_days import day_names
-from delivery.states import TargetStatus
 
 
 @admin.register(Run)
-class RunAdmin(RunMoves, Archiving, ViewAdmin[Run]):
+class RunAdmin(RunMoves, ViewAdmin[Run]):
     """Runs as they go, live, with all that a person can do to them."""
 
     change_list_template = "admin/live_list.html"
+    page = "runs:page"
 
     list_display = ("__str__", "state", "delivered", "owner", "pause_reason", "fired", "finished")
     list_filter = ("status", "pause_reason", "kind", ArchivedFilter)
@@ -114,22 +111,6 @@ class RunAdmin(RunMoves, Archiving, ViewAdmin[Run]):
         return day_names(run.send_days)
 
 
-# The account's pages belong to `accounts`; what moves an account belongs here.
-admin.site.unregister(Account)
-
-
-@admin.register(Account)
-class LiveAccountAdmin(AccountMoves, AccountAdmin):
-    """Accounts with their state, live, and the moves that a person can make."""
-
-    change_list_template = "admin/live_list.html"
-    actions = ("pause_accounts", "resume_accounts", *AccountAdmin.actions)
-
-    @admin.display(description="Status", ordering="status")
-    def state(self, account: Account) -> SafeString:
-        return account_pill(account)
-
-
 @admin.register(RunAccount)
 class RunAccountAdmin(ViewAdmin[RunAccount]):
     list_display = ("run", "account", "open")
@@ -138,49 +119,6 @@ class RunAccountAdmin(ViewAdmin[RunAccount]):
     unread = ("account__credentials", "run__parts")
     ordering = ("-id",)
     fields = ("run", "account", "open")
-
-
-class StatusFilter(WithinRunFilter):
-    title = "status"
-    parameter_name = field = "status"
-    options = choices(TargetStatus)
-
-
-@admin.register(RunTarget)
-class RunTargetAdmin(RunRowsAdmin[RunTarget]):
-    """Marking an unconfirmed target and retrying a failed one belong among the `actions`."""
-
-    list_display = ("id", "state", "recipient", "account", "run", "attempts", "error", "planned", "settled")
-    list_filter = (StatusFilter,)
-    list_select_related = ("run", "recipient", "account")
-    unread = ("account__credentials", "run__parts")
-    # The index `target_by_status`.
-    ordering_in_a_run = ("status", "id")
-    actions = ()
-    fieldsets = (
-        (None, {"fields": ("run", "recipient", "account", "state", "key", "ledger")}),
-        (
-            "Sending",
-            {
-                "fields": (
-                    ("not_before", "attempts", "parts_done"),
-                    ("claimed_at", "begun_at", "fence"),
-                    ("settled_at", "provider_id"),
-                    "error",
-                ),
-                "description": "Once begun, a message may have left: a crash leaves it in doubt.",
-            },
-        ),
-        ("Receipts", {"fields": (("delivered_at", "read_at"),)}),
-    )
-
-    state = pill_column("status", "Status")
-    planned = moment_column("not_before", "Not before")
-    settled = moment_column("settled_at", "Settled")
-
-    @admin.display(description="Ledger")
-    def ledger(self, target: RunTarget) -> SafeString:
-        return list_link(Attempt, "Show", target__id__exact=target.pk)
 
 
 @admin.register(MediaHandle)

@@ -14,7 +14,7 @@ from django.db.models import Model, QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
-from accounts.admin_roles import ViewAdmin
+from accounts.admin.roles import ViewAdmin
 
 M = TypeVar("M", bound=Model)
 Ordering = list[str | Combinable] | tuple[str | Combinable, ...]

@@ -13,10 +13,11 @@ from django.db.models import FloatField, ForeignKey, Model, QuerySet, TextField
 from django.db.models.fields.related import RelatedField
 from django.forms import ModelChoiceField, NumberInput, Textarea
 from django.http import HttpRequest
+from django.urls import reverse
 
-from accounts.admin_generics import ModelAdmin, TabularInline
-from accounts.admin_lists import CappedPaginator
-from accounts.admin_widgets import ChosenAutocomplete, InlineForm
+from accounts.admin.lists import CappedPaginator
+from accounts.admin.widgets import ChosenAutocomplete, InlineForm
+from accounts.generics import ModelAdmin, TabularInline
 from accounts.models import User
 from accounts.roles import touchable, visible
 
@@ -64,6 +65,23 @@ class RoleAdmin(_Choices, ModelAdmin[M]):
     unread: ClassVar[tuple[str, ...]] = ()
     # What can be chosen when a row is made and never again, because other rows rely on it.
     settled_when_made: ClassVar[tuple[str, ...]] = ()
+    # The name of the operator's page for a row, where there is one.
+    page: ClassVar[str] = ""
+
+    def get_view_on_site_url(self, obj: M | None = None) -> str | None:
+        return reverse(self.page, args=[obj.pk]) if obj and self.page else None
+
+    def save_model(self, request: HttpRequest, obj: M, form: Any, change: bool) -> None:
+        """A change saves what was typed alone: the engine writes to other columns of the row meanwhile."""
+        if not change:
+            return super().save_model(request, obj, form, change)
+        typed = {*form.changed_data, *getattr(form, "also_changed", ())}
+        columns = [
+            column.name
+            for column in obj._meta.concrete_fields
+            if column.name in typed or getattr(column, "auto_now", False)
+        ]
+        return obj.save(update_fields=columns)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         rows = visible(super().get_queryset(request), request.user).defer(*self.unread)

@@ -1,20 +1,16 @@
 """Archiving in the admin's lists: what has a history is put away, not deleted."""
 # ruff: noqa: ARG002 - Django passes more than these need
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from accounts.admin.moves import Button, Moves
 from accounts.roles import touchable
-
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin[Any]
-else:
-    _ModelAdmin = object
 
 
 class ArchivedFilter(admin.SimpleListFilter):
@@ -36,7 +32,7 @@ class ArchivedFilter(admin.SimpleListFilter):
         return queryset.filter(archived_at__isnull=self.value() != "yes")
 
 
-class Archiving(_ModelAdmin):
+class Archiving(Moves):
     """Adds the actions. A subclass says what may not be put away yet, and what to do about it."""
 
     in_use = "still in use"
@@ -44,8 +40,14 @@ class Archiving(_ModelAdmin):
     def archivable(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows
 
+    def buttons(self, row: Any) -> Iterable[Button]:
+        if row.archived_at:
+            yield Button(action="unarchive", label="Bring it back")
+        elif self.archivable(type(row)._base_manager.filter(pk=row.pk)).exists():
+            yield Button(action="archive", label="Archive")
+
     @admin.action(description="Archive the selected %(verbose_name_plural)s", permissions=["view"])
-    def archive(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+    def archive(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         rows = touchable(queryset.filter(archived_at=None), request.user)
         asked = rows.count()
         done = self.archivable(rows).update(archived_at=timezone.now())
@@ -53,8 +55,10 @@ class Archiving(_ModelAdmin):
             self.message_user(request, f"Archived: {done:,}.", messages.SUCCESS)
         if done < asked:
             self.message_user(request, f"Not archived: {asked - done:,}, {self.in_use}.", messages.WARNING)
+        return self.back(request)
 
     @admin.action(description="Bring the selected %(verbose_name_plural)s back", permissions=["view"])
-    def unarchive(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+    def unarchive(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         rows = touchable(queryset.filter(archived_at__isnull=False), request.user)
         self.message_user(request, f"Brought back: {rows.update(archived_at=None):,}.", messages.SUCCESS)
+        return self.back(request)

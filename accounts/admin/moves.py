@@ -1,0 +1,127 @@
+"""What staff do to rows in the admin, from the list and from a row's page alike.
+
+The page's buttons post to the list's actions, so that there is one way. Each action calls what the pages and the
+commands call, and what cannot be done says why.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from accounts.admin.roles import allowed
+from accounts.roles import touchable
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Any]
+else:
+    _ModelAdmin = object
+
+MOST_AT_ONCE = 100
+MOST_REFUSALS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """One of the list's actions, on a row's page."""
+
+    action: str
+    label: str
+    gives_up: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is about to happen, for a person to confirm; `form` is what they have to say to it."""
+
+    action: str
+    title: str
+    sentence: str
+    button: str
+    rows: Iterable[tuple[Model, str]]  # each with a note
+    gives_up: bool = False
+    phrase: str = ""  # to be typed
+    form: forms.Form | None = None
+
+
+class Moves(_ModelAdmin):
+    """A subclass names its `actions`, the buttons that suit a row, and what its services raise to refuse."""
+
+    change_form_template = "admin/moves.html"
+    refusals: ClassVar[tuple[type[Exception], ...]] = (PermissionDenied,)
+
+    def buttons(self, row: Any) -> Iterable[Button]:  # noqa: ARG002 - for those that have none
+        return ()
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: Any,
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        offered = list(self.buttons(obj)) if obj and allowed(touchable, obj, request) else []
+        moves_url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+        more = {"moves": offered, "moves_url": f"{moves_url}?archived=all"}
+        return super().render_change_form(request, context | more, add, change, form_url, obj)
+
+    def each(
+        self, request: HttpRequest, chosen: QuerySet[Any], move: Callable[..., object], done: str
+    ) -> HttpResponse | None:
+        """Move them one by one, and tell what became of them."""
+        moved, refused = 0, []
+        for row in chosen[:MOST_AT_ONCE]:
+            try:
+                move(row, by=request.user)
+                moved += 1
+            except self.refusals as error:
+                refused.append(str(error) if str(row) in str(error) else f"{row}: {error}")
+        if moved:
+            self.message_user(request, f"{done}: {moved:,}.", messages.SUCCESS)
+        self.refuse(request, refused)
+        if (rest := chosen.count() - MOST_AT_ONCE) > 0:
+            self.message_user(request, f"Not yet done: {rest:,} more. Choose them again.", messages.WARNING)
+        return self.back(request)
+
+    def refuse(self, request: HttpRequest, sentences: list[str]) -> None:
+        for sentence in sentences[:MOST_REFUSALS]:
+            self.message_user(request, sentence, messages.WARNING)
+        if more := len(sentences[MOST_REFUSALS:]):
+            self.message_user(request, f"{more:,} more were refused.", messages.WARNING)
+
+    def back(self, request: HttpRequest) -> HttpResponse | None:
+        """To the row's page, if its button was pressed; else Django goes back to the list."""
+        page = request.POST.get("back_to", "")
+        return redirect(self._page(page)) if page.isdigit() else None
+
+    def ask(self, request: HttpRequest, question: Question) -> HttpResponse:
+        page = request.POST.get("back_to", "")
+        back_to = page if page.isdigit() else ""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": question.title,
+            "opts": self.opts,
+            "question": question,
+            "rows": list(question.rows),
+            "mistyped": "typed" in request.POST,
+            "back_to": back_to,
+            "back_url": self._page(back_to) if back_to else request.get_full_path(),
+        }
+        return TemplateResponse(request, "admin/confirm.html", context)
+
+    def _page(self, pk: str) -> str:
+        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[pk])
+
+
+def confirmed(request: HttpRequest) -> bool:
+    return "confirmed" in request.POST

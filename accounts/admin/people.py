@@ -1,0 +1,85 @@
+"""People, and with whom they share."""
+# ruff: noqa: ARG002 - Django passes more than these need
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.http import HttpRequest
+
+from accounts.admin.roles import RoleAdmin, is_staff, is_superuser
+from accounts.generics import UserAdmin
+from accounts.models import TeamMate, User
+
+# Roles come from `accounts/roles.py`; groups of permissions would be a second, silent source of them.
+admin.site.unregister(Group)
+
+
+@admin.register(User)
+class PersonAdmin(UserAdmin[User]):
+    """Staff look people up; superusers alone make and change them. Nobody is deleted: history names them."""
+
+    list_display = ("username", "email", "first_name", "last_name", "role", "zone", "is_active", "last_login")
+    list_filter = ("is_active", "is_staff", "is_superuser")
+    search_fields = ("^username", "^email", "^first_name", "^last_name")
+    filter_horizontal = ()
+    readonly_fields = ("last_login", "date_joined")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Person", {"fields": ("first_name", "last_name", "email", "zone", "region")}),
+        (
+            "Role",
+            {
+                "fields": ("is_active", "is_staff", "is_superuser"),
+                "description": "An operator has none of these but “active”, and sees what is theirs or "
+                "shared with them. Staff see and touch everything. Superusers manage people as well.",
+            },
+        ),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+
+    @admin.display(description="Role")
+    def role(self, user: User) -> str:
+        if user.is_superuser:
+            return "Superuser"
+        return "Staff" if user.is_staff else "Operator"
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        sets = super().get_fieldsets(request, obj)
+        if self.has_change_permission(request, obj):
+            return sets
+        return [(None, {"fields": ("username",)}), *sets[1:]]
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_staff(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return is_staff(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return is_superuser(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return False
+
+
+@admin.register(TeamMate)
+class TeamMateAdmin(RoleAdmin[TeamMate]):
+    list_display = ("mate", "owner", "access")
+    list_filter = ("access",)
+    list_select_related = ("owner", "mate")
+    search_fields = ("^owner__username", "^mate__username")
+    autocomplete_fields = ("owner", "mate")
+    ordering = ("-id",)
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("owner", "mate", "access"),
+                "description": "The mate sees what belongs to the owner, and works on it too as an operator.",
+            },
+        ),
+    )

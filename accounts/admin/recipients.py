@@ -1,0 +1,197 @@
+"""Recipients, their tags and what changed about their consent."""
+# ruff: noqa: ARG002 - Django passes more than these need
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from accounts.admin.archiving import ArchivedFilter, Archiving
+from accounts.admin.lists import list_link, moment_column, pill_column
+from accounts.admin.moves import MOST_AT_ONCE, Button, Question, confirmed
+from accounts.admin.roles import RoleAdmin, ViewAdmin
+from accounts.consent_moves import MOVES, Move, suiting
+from accounts.models import ConsentChange, Recipient, Tag
+from accounts.paging import counted
+from accounts.recipient_forms import ReasonForm
+from accounts.recipient_search import matching
+from accounts.recipient_states import state_now
+
+
+@admin.register(Tag)
+class TagAdmin(RoleAdmin[Tag]):
+    page = "recipients:tag"
+    list_display = ("name", "owner", "recipients")
+    list_select_related = ("owner",)
+    search_fields = ("name", "^owner__username")
+    autocomplete_fields = ("owner",)
+    settled_when_made = ("owner",)
+    fields = ("owner", "name")
+
+    @admin.display(description="Recipients")
+    def recipients(self, tag: Tag) -> str:
+        return list_link(Recipient, "Show", tags__id__exact=tag.pk)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Deleting a tag only unties it. Django would list every tie, which can be a million lines."""
+        told = [f"{tag}, which is taken off {_recipients(tag)}" for tag in objs]
+        return told, {"tags": len(objs)}, set(), []
+
+
+def _recipients(tag: Tag) -> str:
+    count = counted(tag.recipients.all())
+    return "1 recipient" if count == 1 else f"{count} recipients"
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("opted_out", "Opted out"),
+            ("blocked", "Blocked"),
+            ("cooling_down", "Cooling down"),
+            ("not_interested", "Not interested"),
+            ("converted", "Converted"),
+            ("reachable", "Reachable"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(state_now=self.value()) if self.value() else queryset
+
+
+class Consenting(Archiving):
+    """Adds the changes of consent, each with how it came about."""
+
+    def buttons(self, row: Recipient) -> Iterable[Button]:
+        for name, move in suiting(row):
+            yield Button(action=name, label=move.verb, gives_up=move.gives_up)
+        yield from super().buttons(row)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions: dict[str, Any] = super().get_actions(request)
+        for name, move in MOVES.items():
+            actions[name] = (_action(name, move), name, f"{move.verb}: the selected recipients")
+        return actions
+
+    def change_consent(
+        self, request: HttpRequest, name: str, move: Move, chosen: QuerySet[Recipient]
+    ) -> HttpResponse | None:
+        form = ReasonForm(request.POST if confirmed(request) else None)
+        if form.is_valid():
+            how = form.cleaned_data["how"]
+            return self.each(request, chosen, partial(move.do, how=how), move.done.capitalize())
+        count = chosen.count()
+        asked = Question(
+            action=name,
+            title=f"{move.verb}?",
+            sentence=move.text,
+            button=move.verb if count == 1 else f"{move.verb} ({count:,})",
+            rows=[(recipient, recipient.address) for recipient in chosen[:MOST_AT_ONCE]],
+            gives_up=move.gives_up,
+            form=form,
+        )
+        return self.ask(request, asked)
+
+
+def _action(
+    name: str, move: Move
+) -> Callable[[Consenting, HttpRequest, QuerySet[Recipient]], HttpResponse | None]:
+    def act(page: Consenting, request: HttpRequest, chosen: QuerySet[Recipient]) -> HttpResponse | None:
+        return page.change_consent(request, name, move, chosen)
+
+    return act
+
+
+@admin.register(Recipient)
+class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
+    """Cooldowns are not typed: they change with what a recipient writes."""
+
+    page = "recipients:recipient"
+
+    list_display = ("__str__", "address", "owner", "channel", "kind", "state", "account", "heard")
+    list_filter = ("channel", "kind", StateFilter, ArchivedFilter)
+    list_select_related = ("owner", "account")
+    unread = ("account__credentials",)
+    # Names the box to Django; `get_search_results` does the search.
+    search_fields = ("name", "address")
+    search_help_text = "Beginnings of words in the name and the address."
+    autocomplete_fields = ("owner", "account", "tags")
+    settled_when_made = ("owner", "channel")
+    ordering = ("-id",)
+    actions = ("archive", "unarchive")
+    readonly_fields = (
+        "kind",
+        "state",
+        "opted_out_at",
+        "blocked_at",
+        "converted_at",
+        "not_interested_at",
+        "attempts",
+        "attempts_reset_at",
+        "cooldown_until",
+        "last_inbound_at",
+        "consent",
+        "created_at",
+        "archived_at",
+    )
+    fieldsets = (
+        (None, {"fields": ("owner", "channel", "address", "kind", "name", "account", "tags")}),
+        (
+            "Variables",
+            {"fields": ("fields",), "description": "Usable in messages as {{ field }}, beside {{ name }}."},
+        ),
+        (
+            "Consent",
+            {
+                "fields": ("state", "opted_out_at", "blocked_at", "consent"),
+                "description": "Nothing is sent to who opted out, until they opt in again.",
+            },
+        ),
+        (
+            "Conversation",
+            {
+                "fields": (
+                    "last_inbound_at",
+                    ("attempts", "attempts_reset_at"),
+                    ("cooldown_until", "not_interested_at"),
+                    "converted_at",
+                ),
+                "description": "After three follow-ups without a reply comes a cooldown; a reply lifts it.",
+            },
+        ),
+        ("Dates", {"fields": ("created_at", "archived_at")}),
+    )
+
+    state = pill_column("state_now", "State")
+    heard = moment_column("last_inbound_at", "Last reply")
+
+    @admin.display(description="Consent changes")
+    def consent(self, recipient: Recipient) -> str:
+        return list_link(ConsentChange, "Show", recipient__id__exact=recipient.pk)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Recipient]:
+        return super().get_queryset(request).annotate(state_now=state_now())
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Recipient], search_term: str
+    ) -> tuple[QuerySet[Recipient], bool]:
+        return matching(queryset, search_term), False
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        return lookup == "reminders__id__exact" or super().lookup_allowed(lookup, value, request)
+
+
+@admin.register(ConsentChange)
+class ConsentChangeAdmin(ViewAdmin[ConsentChange]):
+    list_display = ("recipient", "move", "moment", "how", "by")
+    list_filter = ("move",)
+    list_select_related = ("recipient", "by")
+    ordering = ("-id",)
+    fields = ("recipient", "move", "at", "how", "by")
+
+    moment = moment_column("at", "When")
