@@ -1,17 +1,8 @@
-"""Permits to send: when an account may send its next messages, over all its limits at once (SPEC P2 to P8).
-
-One round trip to Redis per question; limiter.lua decides there, so that any number of workers agree. Redis
-only remembers: the ledger is the truth, and a limiter that forgot is rebuilt from it before anything is
-granted. Answers are values.
-
-A client that repeats a call whose answer was lost may be granted twice. What it never heard of stays open, so
-that it counts for too much and never for too little, until `adopt`.
-"""
+"""Asks limiter.lua: one round trip to Redis per question."""
 
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,12 +17,26 @@ from redis.exceptions import (
 )
 
 from delivery.lease import TTL_MS, Lease, lease_key
+from delivery.limiter.replies import Reply, noted, taken, use
+from delivery.limiter.values import (
+    Ask,
+    Away,
+    Day,
+    Done,
+    Forgotten,
+    Granted,
+    LeaseLost,
+    Memory,
+    Noted,
+    Use,
+    Wait,
+)
 from delivery.pacing import Pace
 from delivery.states import WaitReason
 
 ACTIONS: Final = ("message", "email", "connection_request", "inmail")
 
-SCRIPT: Final = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
+SCRIPT: Final = Path(__file__).with_name("limiter.lua").read_text(encoding="utf-8")
 
 # A server that is loading, has no memory left or is no longer the primary gives no permits either.
 AWAY: Final = (
@@ -42,125 +47,6 @@ AWAY: Final = (
     ClusterDownError,
     TryAgainError,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """A calendar day of the account's zone: from `start_ms` until before `end_ms`."""
-
-    start_ms: int
-    end_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """Leave to send the messages of one target, from `at_ms` on: a permit for each."""
-
-    at_ms: int
-    permits: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
-    """At least one unit, and at most as many as were wanted, in ascending order."""
-
-    units: tuple[Unit, ...]
-    now_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """Nothing now. Before `until_ms`, which is after `now_ms`, only a settled or returned permit helps."""
-
-    until_ms: int
-    reason: WaitReason
-    now_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """The limiter took note."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseLost:
-    """Another pump serves the account, or may: stop. What was settled and returned was taken note of."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
-    """Redis does not know enough of this account and action: rebuild it from the ledger, then ask again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
-    """Redis does not answer, so nothing may leave. It may have heard: `adopt` before the next `take`."""
-
-    reason: str
-
-
-Noted = Done | LeaseLost | Forgotten | Away
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """How much of its limits an account has used. A minute or an hour that no cap needs is not kept: None."""
-
-    minute: int | None
-    hour: int | None
-    day: int
-    free_at_ms: int
-    held_until_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """A wish for `want` units of `cost` messages, and news of permits that were granted before.
-
-    gaps_ms   the time to leave free after each wanted unit.
-    settled   permits whose messages are done with, whatever became of them, each with the latest time at
-              which the receiver can have seen the message: when its answer came, or when it was given up.
-    returned  permits that were not used. A permit that is already settled stays so.
-    free_at_ms  the end of the gap after the last unit as it really began, which may be later than planned.
-    """
-
-    lease: Lease
-    action: str
-    pace: Pace
-    day: Day
-    want: int
-    cost: int
-    gaps_ms: Sequence[int]
-    settled: Mapping[str, int] = field(default_factory=dict)
-    returned: Sequence[str] = ()
-    free_at_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What the ledger knows of an account and action, for a limiter that forgot.
-
-    day, day_used  the day, and its messages, those in flight included.
-    reach_ms       how far back `times_ms` goes: `Limiter.reach_ms(pace)`, or further.
-    times_ms       when messages were seen at the latest. One that a dead pump may still have in the air
-                   belongs here too, at the latest time at which it can arrive.
-    in_flight      permits that the asking pump holds, each with the start of its unit; it settles or returns
-                   them later, as if nothing had been forgotten.
-    batch          messages of the current batch, those in flight included.
-    last_ms        the start of the last message that is not in flight, however old; 0 if there was none.
-    free_at_ms     the end of the gap after the last message.
-    held_until_ms  nothing is granted before it.
-    """
-
-    day: Day
-    day_used: int
-    reach_ms: int
-    times_ms: Sequence[int] = ()
-    in_flight: Mapping[str, int] = field(default_factory=dict)
-    batch: int = 0
-    last_ms: int = 0
-    free_at_ms: int = 0
-    held_until_ms: int = 0
 
 
 class Limiter:
@@ -198,19 +84,7 @@ class Limiter:
     def take(self, ask: Ask) -> Granted | Wait | LeaseLost | Forgotten | Away:
         """Permits within the horizon, or when to come back and why. Renews the lease."""
         _refuse_mistakes(ask)
-        match self._call("take", ask.lease.account_id, ask.action, self._take_argument(ask)):
-            case ["granted", now, units]:
-                return Granted(
-                    units=tuple(Unit(at_ms=at, permits=tuple(ids)) for at, ids in units), now_ms=now
-                )
-            case ["wait", now, until, reason]:
-                return Wait(until_ms=until, reason=WaitReason(reason), now_ms=now)
-            case ["lease_lost"]:
-                return LeaseLost()
-            case ["forgotten"]:
-                return Forgotten()
-            case reply:
-                return _away(reply)
+        return taken(self._call("take", ask.lease.account_id, ask.action, self._take_argument(ask)))
 
     def settle(
         self,
@@ -223,18 +97,18 @@ class Limiter:
     ) -> Noted:
         """As `take` does with what an `Ask` brings of these, without asking. Renews the lease."""
         argument = self._holder(lease) | _news(settled, returned, free_at_ms)
-        return _noted(self._call("settle", lease.account_id, action, argument))
+        return noted(self._call("settle", lease.account_id, action, argument))
 
     def adopt(self, lease: Lease, action: str) -> Noted:
         """Settle now what is open: a pump that died with permits in its hands will not.
 
         For the holder of a new lease, and after `Away`.
         """
-        return _noted(self._call("adopt", lease.account_id, action, self._holder(lease)))
+        return noted(self._call("adopt", lease.account_id, action, self._holder(lease)))
 
     def hold(self, account_id: int, action: str, until_ms: int) -> Noted:
         """Grant nothing before `until_ms`, after an answer that asks for it. The later of two holds stays."""
-        return _noted(self._call("hold", account_id, action, {"held_until": until_ms}))
+        return noted(self._call("hold", account_id, action, {"held_until": until_ms}))
 
     def rebuild(self, account_id: int, action: str, memory: Memory) -> Noted:
         """Remember what the ledger knows; nothing happens where there is a state already."""
@@ -252,7 +126,7 @@ class Limiter:
             "free_at": memory.free_at_ms,
             "held_until": memory.held_until_ms,
         }
-        return _noted(self._call("rebuild", account_id, action, argument))
+        return noted(self._call("rebuild", account_id, action, argument))
 
     def forget(self, account_id: int) -> Done | Away:
         """Drop what is known of an account, for all actions; its lease stays."""
@@ -265,7 +139,7 @@ class Limiter:
 
     def peek(self, account_id: int, action: str, pace: Pace, day: Day) -> Use | Forgotten | Away:
         """What an account has used of its limits, for the pages; changes nothing."""
-        return _use(self._call("peek", account_id, action, self._peek_argument(pace, day)), pace)
+        return use(self._call("peek", account_id, action, self._peek_argument(pace, day)), pace)
 
     def peek_all(self, questions: Sequence[tuple[int, str, Pace, Day]]) -> list[Use | Forgotten | Away]:
         """The same for many accounts and actions, in one round trip."""
@@ -278,7 +152,7 @@ class Limiter:
         except AWAY as error:
             return [Away(reason=str(error))] * len(questions)
         return [
-            _use(json.loads(reply), pace) for reply, (_, _, pace, _) in zip(replies, questions, strict=True)
+            use(json.loads(reply), pace) for reply, (_, _, pace, _) in zip(replies, questions, strict=True)
         ]
 
     def _peek_argument(self, pace: Pace, day: Day) -> dict[str, Any]:
@@ -315,7 +189,7 @@ class Limiter:
             "reach": self.reach_ms(ask.pace),
         }
 
-    def _call(self, verb: str, account_id: int, action: str, argument: dict[str, Any]) -> list[Any] | Away:
+    def _call(self, verb: str, account_id: int, action: str, argument: dict[str, Any]) -> Reply:
         try:
             reply = self._script(
                 keys=_keys(account_id, action), args=[verb, json.dumps(self._dated(argument))]
@@ -339,40 +213,6 @@ def _keys(account_id: int, action: str) -> list[str]:
     lease = lease_key(account_id)
     prefix = f"{lease.removesuffix('lease')}{action}"
     return [lease, f"{prefix}:log", f"{prefix}:state"]
-
-
-def _use(reply: list[Any] | Away, pace: Pace) -> Use | Forgotten | Away:
-    match reply:
-        case ["use", minute, hour, used, free_at, held_until]:
-            return Use(
-                minute=minute if pace.per_minute or pace.per_hour else None,
-                hour=hour if pace.per_hour else None,
-                day=used,
-                free_at_ms=free_at,
-                held_until_ms=held_until,
-            )
-        case ["forgotten"]:
-            return Forgotten()
-        case _:
-            return _away(reply)
-
-
-def _noted(reply: list[Any] | Away) -> Noted:
-    match reply:
-        case ["done"]:
-            return Done()
-        case ["lease_lost"]:
-            return LeaseLost()
-        case ["forgotten"]:
-            return Forgotten()
-        case _:
-            return _away(reply)
-
-
-def _away(reply: list[Any] | Away) -> Away:
-    if isinstance(reply, Away):
-        return reply
-    raise AssertionError(f"limiter.lua gave an answer that nobody reads: {reply}")
 
 
 def _refuse_mistakes(ask: Ask) -> None:

@@ -1,0 +1,57 @@
+"""Reads what limiter.lua answers."""
+
+from typing import Any
+
+from delivery.limiter.values import Away, Done, Forgotten, Granted, LeaseLost, Noted, Unit, Use, Wait
+from delivery.pacing import Pace
+from delivery.states import WaitReason
+
+Reply = list[Any] | Away
+
+
+def taken(reply: Reply) -> Granted | Wait | LeaseLost | Forgotten | Away:
+    match reply:
+        case ["granted", now, units]:
+            return Granted(units=tuple(Unit(at_ms=at, permits=tuple(ids)) for at, ids in units), now_ms=now)
+        case ["wait", now, until, reason]:
+            return Wait(until_ms=until, reason=WaitReason(reason), now_ms=now)
+        case ["lease_lost"]:
+            return LeaseLost()
+        case ["forgotten"]:
+            return Forgotten()
+        case _:
+            return _away(reply)
+
+
+def noted(reply: Reply) -> Noted:
+    match reply:
+        case ["done"]:
+            return Done()
+        case ["lease_lost"]:
+            return LeaseLost()
+        case ["forgotten"]:
+            return Forgotten()
+        case _:
+            return _away(reply)
+
+
+def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
+    match reply:
+        case ["use", minute, hour, used, free_at, held_until]:
+            return Use(
+                minute=minute if pace.per_minute or pace.per_hour else None,
+                hour=hour if pace.per_hour else None,
+                day=used,
+                free_at_ms=free_at,
+                held_until_ms=held_until,
+            )
+        case ["forgotten"]:
+            return Forgotten()
+        case _:
+            return _away(reply)
+
+
+def _away(reply: Reply) -> Away:
+    if isinstance(reply, Away):
+        return reply
+    raise AssertionError(f"limiter.lua gave an answer that nobody reads: {reply}")
