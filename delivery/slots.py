@@ -12,6 +12,7 @@ from delivery.parts import FrozenPart, Letter
 from delivery.records import Intent, Landing, Ledgered
 from delivery.retry import Effect, Verdict
 from delivery.states import TargetStatus
+from delivery.storable import storable
 from delivery.transports.base import Message
 from delivery.wire import Landed, Parcel
 
@@ -85,14 +86,9 @@ def landing_of(slot: Slot, landed: Landed, verdict: Verdict, *, fence: int) -> L
         # From the intent to the answer, not only on the wire: the ledger's upper bound of when it was received.
         took_ms=max(landed.took_ms, ceil((now - slot.began_at).total_seconds() * 1000)),
         outcome=name_of(landed.outcome),
-        provider_id=_storable(getattr(landed.outcome, "provider_id", ""), 255),
-        error=_storable(verdict.error, 500),
+        provider_id=storable(getattr(landed.outcome, "provider_id", ""), 255),
+        error=storable(verdict.error, 500),
         status=TargetStatus.SENDING if more else verdict.target,
         parts_done=parts_done,
         not_before=now + timedelta(seconds=wait) if wait else None,
     )
-
-
-def _storable(text: str, most: int) -> str:
-    """A service's words as PostgreSQL takes them."""
-    return text.replace("\0", "")[:most]

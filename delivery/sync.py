@@ -15,6 +15,7 @@ from accounts.models import Account, GroupSync, Recipient, User
 from accounts.roles import require_touch
 from activity import counters
 from delivery import asking, events, queues
+from delivery.storable import storable
 from delivery.transports.base import Contact
 
 TASK = "delivery.sync_groups"
@@ -75,7 +76,7 @@ def _addressed(account: Account, contacts: Sequence[Contact]) -> dict[str, tuple
             address = canonical(account.channel, contact.address)
         except BadAddressError:
             continue
-        found[address.text] = (address, " ".join(contact.name.replace("\x00", "").split())[:LONGEST_NAME])
+        found[address.text] = (address, storable(" ".join(contact.name.split()), LONGEST_NAME))
     return found
 
 

@@ -32,6 +32,7 @@ from delivery.render import MissingVariableError
 from delivery.retry import Effect
 from delivery.slowdown import SlowDown
 from delivery.states import WaitReason
+from delivery.storable import storable
 from delivery.tickets import Ticket, TicketState
 from delivery.transports.base import Transport, TransportError, Uploaded
 from delivery.wire import Landed, Parcel, wire
@@ -226,8 +227,8 @@ class _Sending:
             action=self.permits.action,
             part=landed.tag,
             outcome=name_of(landed.outcome),
-            provider_id=getattr(landed.outcome, "provider_id", "")[:255],
-            error=verdict.error[:500],
+            provider_id=storable(getattr(landed.outcome, "provider_id", ""), 255),
+            error=storable(verdict.error, 500),
             took_ms=landed.took_ms,
         )
         match verdict.effect:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO, ClassVar, Literal, final
+from unicodedata import category
 
 import aiohttp
 
@@ -104,6 +105,10 @@ class Media:
     filename: str
     content_type: str
     open: Callable[[], BinaryIO]
+
+    def __post_init__(self) -> None:
+        # Names go into headers, where a line break would begin another one.
+        object.__setattr__(self, "filename", _one_line(self.filename) or "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +362,7 @@ class Transport(ABC):
             # A shorter one is in half of all words, and no secret.
             if len(secret) >= 4:
                 text = text.replace(secret, "***")
-        return " ".join(text.split())[:MAX_DETAIL]
+        return " ".join(sendable(text).replace("\x00", "").split())[:MAX_DETAIL]
 
     async def close(self) -> None:
         """Let go of what this account alone holds open; it is opened again when needed."""
@@ -372,6 +377,10 @@ class Transport(ABC):
 def sendable(text: str) -> str:
     """Without half characters, which no encoding has a place for and some services break on."""
     return text.encode(errors="replace").decode()
+
+
+def _one_line(text: str) -> str:
+    return "".join(letter for letter in text if category(letter) not in {"Cc", "Cs", "Zl", "Zp"})
 
 
 def checked(credentials: Credentials, fields: tuple[CredentialField, ...]) -> Credentials:

@@ -95,6 +95,9 @@ class EmailProviderTransport(HttpTransport):
         status = told[mail.to[0]]
         if status.status in {"invalid", "rejected", "failed"}:
             return Rejected(reason=f"{self._provider.label} refused the recipient", code=status.status)
+        # An answer that names nobody leaves the status open.
+        if status.status not in {"sent", "queued"} and not status.message_id:
+            return self.unreadable(answer)
         return Sent(provider_id=status.message_id or "")
 
     def parse_failure(self, answer: Answer) -> Outcome:

@@ -208,6 +208,6 @@ def _seconds_until(date: str, answer: Answer, now: datetime) -> float:
 def _date(text: str) -> datetime | None:
     try:
         date = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or one with a day that no computer can count to
         return None
     return date if date.tzinfo else date.replace(tzinfo=UTC)

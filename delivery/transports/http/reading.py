@@ -10,6 +10,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from delivery.transports.base import sendable
+
 
 def parsed(body: bytes) -> Any:
     """The JSON in the body; None where there is none."""
@@ -32,9 +34,9 @@ def at(value: object, *path: str | int) -> Any:
 
 
 def text(value: object, *path: str | int) -> str:
-    """The string there, or nothing."""
+    """The string there, or nothing; without what no database takes, half characters and NUL."""
     found = at(value, *path)
-    return found if isinstance(found, str) else ""
+    return sendable(found).replace("\x00", "") if isinstance(found, str) else ""
 
 
 def items(value: object, *path: str | int) -> list[Any]:

@@ -35,6 +35,7 @@ Mail = EmailMultiAlternatives
 SHOWN_INLINE = frozenset({"image/png", "image/jpeg", "image/gif"})
 # Others are made of parts, and would be read as such.
 FILES = frozenset({"application", "audio", "font", "image", "model", "text", "video"})
+LONGEST_SUBJECT = 900  # a line has at most 998 bytes (RFC 5322), and a word is never broken
 _MAILBOX = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
 # Lines of any length and any character get through: not every server takes 8-bit text.
 _QUOTED = Charset("utf-8")
@@ -89,7 +90,7 @@ class Sender:
         link = message.unsubscribe_url if self._link_shown else ""
         text = sendable(message.text)
         mail = Mail(
-            subject=" ".join(sendable(message.subject).split()),
+            subject=_header(message.subject),
             body=f"{text}\n\n-- \nUnsubscribe: {link}\n" if link else text,
             from_email=self.mailbox,
             to=[to],
@@ -114,6 +115,12 @@ class Sender:
             headers["List-Unsubscribe"] = f"<{message.unsubscribe_url}>"
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         return headers
+
+
+def _header(text: str) -> str:
+    """On one line that a mail server reads to its end, and without what would begin another header."""
+    visible = "".join(letter for letter in sendable(text) if letter.isspace() or letter >= " ")
+    return " ".join(visible.split())[:LONGEST_SUBJECT]
 
 
 def written_out(mail: Mail) -> bytes:

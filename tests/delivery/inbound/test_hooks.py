@@ -156,6 +156,27 @@ def test_what_is_not_a_report_is_refused_though_it_is_signed(
     assert post(account, body) == 403
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"text": "half a character \ud83d", "from": "\ud83d", "chat": "\ud83d"},
+        {"text": "nothing\x00", "from": "\x00", "chat": "\x00", "id": "\x00"},
+        {"text": "x" * 100_000, "from": "y" * 10_000, "id": "z" * 10_000},
+        {"text": {"deep": [1]}, "from": None, "chat": 7, "id": []},
+    ],
+    ids=["half characters", "NUL", "very long", "other types"],
+)
+def test_whatever_a_service_signs_is_taken_or_refused_and_breaks_nothing(
+    reachable: str, account: Account, facts: dict[str, Any]
+) -> None:
+    assert post(account, report(id="\ud83d", message=MESSAGE | facts)) in {200, 403}
+
+
+@pytest.mark.parametrize("at", [-(10**17), 10**17, 1e300, float("nan"), "soon", None])
+def test_a_time_that_no_clock_shows_breaks_nothing(reachable: str, account: Account, at: Any) -> None:
+    assert post(account, report(at=at, message=MESSAGE)) in {200, 403}
+
+
 def test_a_body_that_is_too_large_is_refused_before_it_is_looked_at(
     reachable: str, account: Account, settings: Settings
 ) -> None:

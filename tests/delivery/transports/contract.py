@@ -217,6 +217,15 @@ class TransportContract(Stage):
             await sending
         assert await transport.status() is AccountState.WORKING
 
+    async def test_the_name_of_a_file_starts_no_header(self, transport: Transport, harness: Harness) -> None:
+        odd = replace(photo(), filename="a\r\nX-Evil: 1\u2028\x00\ud83d.png")
+        assert odd.filename == "aX-Evil: 1.png"
+        handle = await transport.upload(odd) if transport.capabilities.media_handles else None
+        message = picture(
+            harness.address, odd, handle=handle.handle if isinstance(handle, Uploaded) else None
+        )
+        assert isinstance(await transport.send(message, "k"), Sent)
+
     # Questions
 
     async def test_a_working_account_says_so(self, transport: Transport) -> None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from delivery.outcomes import NotConnected, Outcome, RateLimited, Rejected, Sent, TryAgain
+from delivery.outcomes import NotConnected, Outcome, RateLimited, Rejected, Sent, TryAgain, Unknown
 from delivery.transports.base import Message, Transport
 from tests.delivery.transports.contract import Stage
 from tests.delivery.transports.harness import Harness, Received, Scenario
@@ -223,6 +223,30 @@ class AnswerContract(Stage):
 
     def tables(self) -> dict[str, Sequence[object]]:
         return {**super().tables(), "said": self.table}
+
+    async def test_a_yes_with_an_error_inside_is_in_doubt(
+        self, transport: Transport, harness: Gateway, text: Message
+    ) -> None:
+        error = {"code": 1, "message": "no", "errors": ["no"]}
+        bodies: list[Any] = [
+            {"error": error, "success": False},
+            {"error": "no", "message": "no"},
+            error,
+            [],
+            None,
+        ]
+        for body in bodies:
+            harness.say(Reply(status=200, body=body))
+            assert isinstance(await transport.send(text, "k"), Unknown)
+
+    async def test_words_that_no_database_takes_are_mended(
+        self, transport: Transport, harness: Gateway, text: Message
+    ) -> None:
+        odd = "half \ud83d, none \x00"
+        harness.say(Reply(status=418, body={"error": odd, "message": odd, "errors": [{"message": odd}]}))
+        outcome = await transport.send(text, "k")
+        assert "\x00" not in str(outcome)
+        str(outcome).encode()
 
     async def test_what_each_answer_means(
         self, transport: Transport, harness: Gateway, text: Message, said: Said

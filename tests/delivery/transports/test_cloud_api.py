@@ -131,7 +131,8 @@ class Graph(Gateway):
     async def upload(self, request: web.Request) -> web.StreamResponse:
         fields, file, content = await self.form(request)
         assert fields == {"messaging_product": "whatsapp", "type": file.content_type}
-        assert (file.name, file.filename) == ("file", "Fête été.png")
+        assert file.name == "file"
+        assert file.filename in {"Fête été.png", "aX-Evil: 1.png"}
         handle = f"44907{len(self.files)}"
         return await self.keep(request, handle, content, Reply(body={"id": handle}))
 

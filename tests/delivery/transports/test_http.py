@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -105,6 +106,28 @@ async def test_an_answer_that_never_ends_is_unknown() -> None:
             await writer.drain()
 
     assert await result(handler) == Unknown(reason="the answer of the gateway was cut off")
+
+
+async def test_an_answer_that_unpacks_to_gigabytes_is_not_unpacked() -> None:
+    packed = gzip.compress(bytes(2**26))
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    assert await result(says(head + packed)) == Unknown(reason="the answer of the gateway was cut off")
+
+
+async def test_an_answer_that_trickles_for_ever_is_given_up_in_time() -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"1\r\n \r\n")
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    assert await result(handler, total=0.3) == Unknown(reason="no answer from the gateway within 0.3 s")
+
+
+async def test_a_header_that_never_ends_is_not_read() -> None:
+    assert isinstance(await result(says(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 2**20)), Unknown)
 
 
 async def test_a_slow_answer_is_unknown_and_says_how_long_was_waited() -> None:
@@ -226,6 +249,9 @@ def test_a_kind_may_read_a_status_in_its_own_way() -> None:
         ("soon", None),
         ("nan", None),
         ("inf", None),
+        ("1e400", None),
+        ("Wed, 99999999999 Nov 2026 12:01:00 GMT", None),
+        ("Wed, 18 Nov 99999999999 12:01:00 GMT", None),
     ],
 )
 def test_retry_after_is_a_number_or_a_date(said: str, seconds: float | None) -> None:

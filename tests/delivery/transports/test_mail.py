@@ -61,7 +61,7 @@ class TestHeaders:
         assert read(message())["Date"].datetime.utcoffset() is not None
 
     def test_a_subject_cannot_bring_headers_of_its_own(self) -> None:
-        mail = read(message(subject="Hello\r\nBcc: everybody@example.com"))
+        mail = read(message(subject="Hello\r\nBcc: \x00everybody@example.com"))
         assert mail["Bcc"] is None
         assert mail["Subject"] == "Hello Bcc: everybody@example.com"
 
