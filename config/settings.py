@@ -220,6 +220,9 @@ CHANNEL_LAYERS = {
     },
 }
 
+# Out: which private networks accounts may lead to (docs/configuration.md).
+PRIVATE_NETWORKS = env.words("PRIVATE_NETWORKS", ["all"])
+
 # Webhooks in: what a service may send at once.
 WEBHOOK_MAX_BYTES = env.whole("WEBHOOK_MAX_BYTES", 1_048_576, 1024, 33_554_432)
 

@@ -1,13 +1,26 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import post_migrate, post_save
+
+from delivery.reach import reach_of
+
+
+def _check_settings() -> None:
+    """A network that nobody can read must not open or close others in silence."""
+    try:
+        reach_of(settings.PRIVATE_NETWORKS)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"PRIVATE_NETWORKS: {error}. Correct or unset it.") from error
 
 
 class DeliveryConfig(AppConfig):
     name = "delivery"
 
     def ready(self) -> None:
+        _check_settings()
         from accounts.models import Account  # noqa: PLC0415 - models are ready only now
         from delivery import periodic  # noqa: PLC0415
         from delivery.queues import tell_workers  # noqa: PLC0415

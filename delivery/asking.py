@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import aiohttp
+from django.conf import settings
 
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account
 from delivery import transports
+from delivery.reach import reach_of
 from delivery.transports.base import (
     Capabilities,
     Contact,
@@ -103,7 +105,10 @@ def capabilities_of(account: Account) -> Capabilities:
 
 def _made(account: Account, session: aiohttp.ClientSession | None) -> Transport:
     try:
-        return transports.make(account.transport, account.credentials, session, timeouts=PATIENCE)
+        reach = reach_of(settings.PRIVATE_NETWORKS)
+        return transports.make(
+            account.transport, account.credentials, session, timeouts=PATIENCE, reach=reach
+        )
     except CredentialsError as error:
         raise NoAnswerError(f"{error} Enter the credentials of {account} again.") from error
     except (UnreadableSecretError, TransportError) as error:
@@ -111,7 +116,7 @@ def _made(account: Account, session: aiohttp.ClientSession | None) -> Transport:
 
 
 async def _opened() -> aiohttp.ClientSession:
-    return open_session()
+    return open_session(reach=reach_of(settings.PRIVATE_NETWORKS))
 
 
 async def _some(contacts: AsyncIterator[Contact], size: int) -> list[Contact]:

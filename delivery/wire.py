@@ -21,6 +21,7 @@ from delivery import knobs, number_check, transports
 from delivery.clerk import Clerk
 from delivery.keeper import Keeper
 from delivery.outcomes import Outcome, Unknown
+from delivery.reach import Reach, reach_of
 from delivery.transports.base import Message, Timeouts, Transport
 from delivery.transports.http.exchange import open_session
 
@@ -90,11 +91,11 @@ class Wire:
             self.start(self._session.close()).result(timeout=5)
 
     async def _make(self, kind: str, credentials: Mapping[str, str]) -> Transport:
-        return transports.make(kind, credentials, await self._opened(), timeouts=_timeouts())
+        return transports.make(kind, credentials, await self._opened(), timeouts=_timeouts(), reach=_reach())
 
     async def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = open_session()
+            self._session = open_session(reach=_reach())
         return self._session
 
 
@@ -116,6 +117,10 @@ def hang_up() -> None:
     """Close the loop's connections to the database, if there are any; they are made again when needed."""
     if _wire is not None:
         _wire.run(_wire.clerk.close())
+
+
+def _reach() -> Reach:
+    return reach_of(settings.PRIVATE_NETWORKS)
 
 
 def _timeouts() -> Timeouts:

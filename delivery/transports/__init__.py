@@ -2,6 +2,7 @@
 
 import aiohttp
 
+from delivery.reach import ANYWHERE, Reach
 from delivery.transports.base import Credentials, Timeouts, Transport, TransportError
 from delivery.transports.cloud_api import CloudApiTransport
 from delivery.transports.email import EmailTransport
@@ -41,9 +42,10 @@ def make(
     session: aiohttp.ClientSession | None,
     *,
     timeouts: Timeouts | None = None,
+    reach: Reach = ANYWHERE,
 ) -> Transport:
     """One account's transport, without a session only to read webhooks; raises UnknownKindError or CredentialsError."""
     transport = kinds().get(kind)
     if transport is None:
         raise UnknownKindError(f"There is no transport named {kind}.")
-    return transport(credentials, session, timeouts=timeouts)
+    return transport(credentials, session, timeouts=timeouts, reach=reach)

@@ -19,6 +19,7 @@ from unicodedata import category
 import aiohttp
 
 from delivery.outcomes import Outcome, Sent
+from delivery.reach import ANYWHERE, Reach
 
 Credentials = Mapping[str, str]
 MAX_DETAIL = 200
@@ -269,11 +270,13 @@ class Transport(ABC):
         session: aiohttp.ClientSession | None,
         *,
         timeouts: Timeouts | None = None,
+        reach: Reach = ANYWHERE,
     ) -> None:
         self.credentials = checked(credentials, self.credential_fields)
         self._secrets = [self.credentials[each.name] for each in self.credential_fields if each.secret]
         self._session = session
         self.timeouts = timeouts or Timeouts()
+        self.reach = reach  # of connections that it opens by itself; those of the session have their own
         self.prepare()
 
     def prepare(self) -> None:

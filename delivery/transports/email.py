@@ -118,4 +118,5 @@ class EmailTransport(Transport):
             our_name=self._sender.domain,
             connect_seconds=self.timeouts.connect,
             safe=self.safe,
+            reach=self.reach,
         )

@@ -25,7 +25,7 @@ from delivery.transports.base import (
     Uploaded,
     sendable,
 )
-from delivery.transports.http.exchange import STATUSES, Answer, Request, below, gateway_url
+from delivery.transports.http.exchange import STATUSES, Answer, Request, Unanswered, below, gateway_url
 from delivery.transports.http.reading import items, text
 from delivery.transports.http.transport import HttpTransport
 from delivery.transports.reports import matrix as reports
@@ -169,7 +169,7 @@ class MatrixTransport(HttpTransport):
             raise UnansweredError(self.parse_failure(told) if isinstance(told, Answer) else told)
         return {**self.credentials, "access_token": told, "password": ""}
 
-    async def exchange(self, request: Request, *, total: float | None = None) -> Answer | TryAgain | Unknown:
+    async def exchange(self, request: Request, *, total: float | None = None) -> Answer | Unanswered:
         """As any exchange, with a token; one that the server has forgotten is replaced, once."""
         told = await self._token()
         if not isinstance(told, str):
@@ -181,13 +181,13 @@ class MatrixTransport(HttpTransport):
         again = await self._token()
         return await super().exchange(_with(request, again), total=total) if isinstance(again, str) else again
 
-    async def _token(self) -> str | Answer | TryAgain:
+    async def _token(self) -> str | Answer | Unanswered:
         if self.credentials["access_token"]:
             return self.credentials["access_token"]
         async with self._login:
             return _tokens.get(self._fingerprint) or await self._log_in()
 
-    async def _log_in(self) -> str | Answer | TryAgain:
+    async def _log_in(self) -> str | Answer | Unanswered:
         payload = {
             "type": "m.login.password",
             "identifier": {"type": "m.id.user", "user": self.credentials["user"]},

@@ -25,6 +25,7 @@ import aiohttp
 from yarl import URL
 
 from delivery.outcomes import AccountBlocked, NotConnected, RateLimited, Rejected, TryAgain, Unknown
+from delivery.reach import ANYWHERE, OutOfReachError, Reach
 from delivery.transports.base import CredentialsError
 from delivery.transports.http.reading import parsed
 
@@ -38,6 +39,9 @@ Failure = (
     | type[AccountBlocked]
     | type[Unknown]
 )
+
+# What is known of a message without an answer to it.
+Unanswered = TryAgain | Unknown | AccountBlocked
 
 # What a status means where the kind does not know better; `meaning` has the rest.
 STATUSES: Mapping[int, Failure] = {
@@ -100,9 +104,11 @@ class Answer:
         return found if isinstance(found, dict) else {}
 
 
-def open_session(*, connections: int = 0) -> aiohttp.ClientSession:
+def open_session(*, connections: int = 0, reach: Reach = ANYWHERE) -> aiohttp.ClientSession:
     """A session that many accounts can share: no cookies, and no limit on connections unless given."""
-    connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEP_ALIVE)
+    connector = aiohttp.TCPConnector(
+        limit=connections, keepalive_timeout=KEEP_ALIVE, socket_factory=reach.open_socket
+    )
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
@@ -134,7 +140,7 @@ def json_request(method: str, url: URL, *, headers: Mapping[str, str], payload: 
 
 async def exchange(
     session: aiohttp.ClientSession, request: Request, *, connect: float, total: float
-) -> Answer | TryAgain | Unknown:
+) -> Answer | Unanswered:
     """Send the request once and read the answer; never raises for what the network or the server does."""
     # Not `sock_connect`: looking up the name and waiting for a free connection count too.
     timeout = aiohttp.ClientTimeout(connect=connect, total=total)
@@ -164,8 +170,10 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def without_answer(error: Exception, *, connect: float, total: float) -> TryAgain | Unknown:
+def without_answer(error: Exception, *, connect: float, total: float) -> Unanswered:
     """What a failure of the network or of aiohttp means for the message."""
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, OutOfReachError):
+        return AccountBlocked(reason=OutOfReachError.reason)
     for kind, reason in NOTHING_LEFT.items():
         if isinstance(error, kind):
             return TryAgain(reason=reason.format(connect=connect))

@@ -31,6 +31,7 @@ from delivery.transports.http.exchange import (
     Answer,
     Failure,
     Request,
+    Unanswered,
     exchange,
     json_request,
     meaning,
@@ -133,7 +134,7 @@ class HttpTransport(Transport):
         """A request with our headers, and with JSON where there is something to say."""
         return json_request(method, url, headers=self.headers, payload=payload)
 
-    async def exchange(self, request: Request, *, total: float | None = None) -> Answer | TryAgain | Unknown:
+    async def exchange(self, request: Request, *, total: float | None = None) -> Answer | Unanswered:
         timeouts = self.timeouts
         return await exchange(self.session, request, connect=timeouts.connect, total=total or timeouts.total)
 

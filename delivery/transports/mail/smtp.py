@@ -14,6 +14,7 @@ from functools import partial
 from typing import Self, TypeVar
 
 from delivery.outcomes import AccountBlocked, Outcome, Sent
+from delivery.reach import ANYWHERE, OutOfReachError, Reach
 from delivery.transports.mail.replies import Step, cut, outcome_of
 
 Reply = tuple[int, bytes]
@@ -32,6 +33,7 @@ class Server:
     our_name: str
     connect_seconds: float
     safe: Callable[[str], str]
+    reach: Reach = ANYWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,17 +178,17 @@ class Connection:
 
 
 def _connect(server: Server) -> smtplib.SMTP:
+    class Line(smtplib.SMTP):
+        def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+            return server.reach.connect(host, port, timeout)
+
+    class EncryptedLine(smtplib.SMTP_SSL, Line):
+        """Wraps the socket that the plain one opens."""
+
+    where, wait = (server.host, server.port, server.our_name), server.connect_seconds
     if server.security == "tls":
-        return smtplib.SMTP_SSL(
-            server.host,
-            server.port,
-            local_hostname=server.our_name,
-            timeout=server.connect_seconds,
-            context=_tls(),
-        )
-    return smtplib.SMTP(
-        server.host, server.port, local_hostname=server.our_name, timeout=server.connect_seconds
-    )
+        return EncryptedLine(*where, timeout=wait, context=_tls())
+    return Line(*where, timeout=wait)
 
 
 def _tls() -> ssl.SSLContext:
@@ -214,6 +216,8 @@ def _refused(server: Server, step: Step, code: int, words: bytes | str) -> Refus
 
 
 def _without_answer(step: Step, error: Exception) -> Outcome:
+    if isinstance(error, OutOfReachError):
+        return AccountBlocked(reason=OutOfReachError.reason)
     gone = isinstance(error, smtplib.SMTPServerDisconnected) or not isinstance(error, smtplib.SMTPException)
     if step is Step.LOGIN and not gone:
         return AccountBlocked(reason="the mail server offers no way to log in that we know")

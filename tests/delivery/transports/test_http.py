@@ -26,6 +26,7 @@ from delivery.transports.http.exchange import (
     STATUSES,
     Answer,
     Request,
+    Unanswered,
     exchange,
     gateway_url,
     json_request,
@@ -70,7 +71,7 @@ def says(raw: bytes) -> Handler:
     return handler
 
 
-async def result(handler: Handler, *, total: float = 5.0) -> Answer | TryAgain | Unknown:
+async def result(handler: Handler, *, total: float = 5.0) -> Answer | Unanswered:
     async with served(handler) as url, open_session() as session:
         request = json_request("POST", url / "send", headers={}, payload={"text": "hello"})
         return await exchange(session, request, connect=min(1.0, total / 2), total=total)
