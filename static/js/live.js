@@ -1,5 +1,5 @@
 // Keeps an open page right: progress, pauses and endings appear by themselves. docs/live.md describes the parts.
-import { redrawBlocks } from "./live/blocks.js";
+import { redrawBlocks, redrawOften } from "./live/blocks.js";
 import { redrawPartials } from "./live/partials.js";
 import { placeAccount, placeRun, placeUnread } from "./live/place.js";
 import { startPolling, stopPolling } from "./live/poll.js";
@@ -17,6 +17,7 @@ const handlers = {
   run(message) {
     placeRun(message);
     redrawPartials(message.run);
+    redrawOften();
     if (changed(`run ${message.run}`, message.status)) sayChange(message);
   },
   account(message) {

@@ -11,15 +11,15 @@ from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import Account, User
-from delivery import engine, events, tick
-from delivery.models import Run
-from delivery.states import TargetStatus
+from delivery import engine, events, lifecycle, tick
+from delivery.models import Run, RunTarget
+from delivery.states import PauseReason, TargetStatus
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import NewPage
 from tests.browser.site import Site
 from tests.delivery.conftest import gateway, quick
 from tests.delivery.stage import Stage, becomes, noon_zone
-from tests.factories import ReminderFactory, RunFactory
+from tests.factories import ReminderFactory, RunFactory, RunTargetFactory
 
 __all__ = ["gateway", "quick"]  # fixtures
 
@@ -181,6 +181,20 @@ def test_the_page_of_a_run_follows_it(new_page: NewPage, owner: User, run: Run) 
     page = watching(new_page(user=owner), f"/runs/{run.pk}/")
     progressed(run, sent=5, pending=5)
     expect(page.locator(".progress [data-text=sent]").first).to_have_text("5", timeout=SOON)
-    progressed(run, status="paused", pause_reason="window_closed", summary="The window closed.")
+    lifecycle.pause(Run.objects.get(pk=run.pk), reason=PauseReason.OPERATOR, by=owner)
     expect(page.get_by_role("region", name="Paused run")).to_contain_text("5 of 10", timeout=SOON)
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
+
+
+def test_the_targets_of_a_run_move_between_the_lists_while_it_goes_on(
+    new_page: NewPage, owner: User, run: Run
+) -> None:
+    target = RunTargetFactory.create(run=run, recipient__name="Choir")
+    page = watching(new_page(user=owner), f"/runs/{run.pk}/?status=pending")
+    row = page.get_by_role("row", name="Choir")
+    expect(row).to_be_visible()
+    RunTarget.objects.filter(pk=target.pk).update(
+        status=TargetStatus.SENDING, fence=1, claimed_at=timezone.now()
+    )
+    progressed(run, sending=1, pending=6)
+    expect(row).to_have_count(0, timeout=SOON)

@@ -1,13 +1,24 @@
 // Blocks that a change of state redraws, such as a banner: data-live-block on an element with an id. The page
 // itself is asked for again and its blocks are taken from it, so that there is one place that draws them.
+// data-live-block="often" is for lists: redrawn while messages go out too, every few seconds.
 const CALM = 300; // changes come in groups
+const OFTEN = 4000;
 
 let timer;
+let later;
 
 export function redrawBlocks() {
   if (!document.querySelector("[data-live-block]")) return;
   clearTimeout(timer);
   timer = setTimeout(redraw, CALM);
+}
+
+export function redrawOften() {
+  if (later !== undefined || document.hidden || !document.querySelector('[data-live-block="often"]')) return;
+  later = setTimeout(() => {
+    later = undefined;
+    redraw();
+  }, OFTEN);
 }
 
 async function redraw() {
