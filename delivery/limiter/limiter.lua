@@ -11,6 +11,7 @@
 --                 free_at             the end of the gap after the last unit
 --                 held_until          nothing is granted before it (an answer asked for less)
 --                 settled_start       the latest start of a permit that was settled
+--                 ended               the latest time at which one was seen: a batch pause counts from there
 --                 batch, batch_seq    messages of the current batch; its permits have numbers above batch_seq
 --                 seq, epoch (text)   make permit ids that no other state of this account has made
 --                 run (text)          the life of the server in which it was rebuilt
@@ -61,7 +62,7 @@ local function load()
     local name, value = fields[i], fields[i + 1]
     state[name] = TEXT[name] and value or tonumber(value)
   end
-  if state.run ~= run_id() then return nil end
+  if state.run ~= run_id() or not state.ended then return nil end
   return state
 end
 
@@ -97,6 +98,7 @@ local function settle(state, permit, at)
     score = score - OPEN
     state.settled_start = math.max(state.settled_start, score)
   end
+  state.ended = math.max(state.ended, at)
   redis.call('ZADD', LOG, math.max(score, at), permit)
 end
 
@@ -209,7 +211,7 @@ local function grant(state, at, gap, new_batch)
 end
 
 local function grant_units(state)
-  local units, last = {}, last_start(state)
+  local units, last = {}, math.max(last_start(state), state.ended)
   for i, gap in ipairs(ask.gaps) do
     local at, reason, open, new_batch = earliest(state, last)
     local full = ask.per_day > 0 and state.used + ask.cost > ask.per_day
@@ -290,6 +292,7 @@ function verbs.rebuild()
     free_at = ask.free_at,
     held_until = ask.held_until,
     settled_start = ask.last_start,
+    ended = ask.last_start,
     batch = ask.batch,
     batch_seq = 0,
     seq = 0,

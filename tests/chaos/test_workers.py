@@ -90,3 +90,24 @@ def test_a_new_account_is_served_without_a_restart_by_the_worker_of_its_share(la
     lab.start_worker(share="2/2")
     assert lab.settled(runs[of_second.id]).status == "success"
     lab.kill_workers()
+
+
+def test_a_worker_that_stood_still_repeats_nothing_when_it_goes_on(lab: Lab) -> None:
+    """Its account was taken over meanwhile, with messages in its hands and others in the air."""
+    lab.want_workers(2)
+    sender = lab.add_account(idempotent=False, limits={"per_minute": 600}, latency_ms=200)
+    run = lab.operator.fire(sender.id, targets=100)
+    for worker in list(lab.workers):
+        lab.asked([sender], 5)
+        worker.freeze()
+        try:
+            lab.asked([sender], 10)  # more than it could have had in the air: the other one has the account
+        finally:
+            worker.thaw()
+
+    found = lab.settled(run)
+    assert found.sent + found.unconfirmed == found.total
+    targets = lab.operator.targets(run)
+    arrived = sender.seen.arrivals()
+    assert max(arrived.values()) == 1
+    assert all(f"{target.key}-0" in arrived for target in targets if target.status == "sent")

@@ -32,6 +32,7 @@ class Twin:
     batch: list[Message | None] = field(default_factory=list)  # None: was rebuilt, nobody knows which it is
     free_at: int = 0
     held_until: int = 0
+    ended: int = 0
 
     def take(
         self, ask: Ask, *, now: int, lease_held: bool, names: Iterator[str]
@@ -59,6 +60,7 @@ class Twin:
         if self.knows:
             for message in self._open():
                 message.seen = max(message.start, now)
+                self.ended = max(self.ended, now)
         return self._noted()
 
     def hold(self, until: int) -> object:
@@ -91,6 +93,7 @@ class Twin:
             self.reach = self._reach(pace)
             self.day, self.today = day, self._messages_of(day)
             self.batch = [None] * len(self.batch)
+            self.ended = max((m.start for m in self.messages if m.seen is not None), default=0)
             for message in self.messages:
                 if message.seen is not None:
                     message.permit = None
@@ -136,6 +139,7 @@ class Twin:
         for permit, at in settled.items():
             if message := self._find(permit):
                 message.seen = max(message.start if message.seen is None else message.seen, at)
+                self.ended = max(self.ended, at)
         starts = [m.start for p in returned if (m := self._find(p)) and m.seen is None and self._drop(m)]
         last = self._last_start()
         self.free_at = min([self.free_at, *(start for start in starts if start > last)])
@@ -203,11 +207,15 @@ class Twin:
         ]
         at, reason = max(bounds, key=lambda bound: bound[0])  # the first of equals
         if self._batch_is_full(ask) and not self._rested(ask.pace, at):
-            at, reason = self._last_start() + ask.pace.batch_pause_ms, WaitReason.BATCH_PAUSE
+            at, reason = self._last() + ask.pace.batch_pause_ms, WaitReason.BATCH_PAUSE
         return at, reason, minute_possible and hour_possible
 
     def _rested(self, pace: Pace, at: int) -> bool:
-        return at - self._last_start() >= pace.batch_pause_ms
+        return at - self._last() >= pace.batch_pause_ms
+
+    def _last(self) -> int:
+        """From when on a batch pause counts: the last message may have left later than planned."""
+        return max(self.ended, self._last_start())
 
     def _batch_is_full(self, ask: Ask) -> bool:
         size = ask.pace.batch_size

@@ -324,6 +324,14 @@ def test_after_a_batch_there_is_a_pause_from_its_last_message(pump: Pump) -> Non
     assert pump.starts(want=5, gap=1_000) == [32_000, 33_000, 34_000]
 
 
+def test_the_pause_counts_from_the_last_message_as_it_left_and_not_as_it_was_planned(pump: Pump) -> None:
+    pump.pace = replace(UNLIMITED, batch_size=3, batch_pause_ms=30_000)
+    units = pump.take(want=3, gap=1_000)
+    pump.now += 20_000  # something held them up
+    pump.settle(units)
+    assert pump.refusal() == (50_000, WaitReason.BATCH_PAUSE)
+
+
 def test_an_idle_time_as_long_as_the_pause_begins_a_new_batch(pump: Pump) -> None:
     pump.pace = replace(UNLIMITED, batch_size=3, batch_pause_ms=30_000)
     pump.take(want=2)
