@@ -1,7 +1,8 @@
 """What a forecast costs: the simulation alone for 1,000 and 100,000 targets, and one of a reminder with its queries.
 
 The simulation has the worst that can come together: caps per minute, hour and day, batches, a warm-up, a window on
-weekdays and fifty runs ahead. The time is that of the processor, the best of a few rounds.
+weekdays and fifty runs ahead; the reminder shares its account with twenty others that are scheduled. The time is that
+of the processor, the best of a few rounds.
 """
 
 import time
@@ -107,5 +108,31 @@ def _reminder(targets: int) -> Reminder:
             """,
             [reminder.pk],
         )
-        cursor.execute("ANALYZE accounts_recipient, reminders_reminder_recipients")
+        _schedule_others(owner, account)
+        cursor.execute("ANALYZE")
     return reminder
+
+
+def _schedule_others(owner: User, account: Account) -> None:
+    """Twenty reminders that write to a thousand of them every hour."""
+    made = Reminder.objects.bulk_create(
+        Reminder(
+            owner=owner,
+            name=f"Other {number}",
+            schedule="cron",
+            cron="0 * * * *",
+            status="scheduled",
+            next_fire_at=NOW + timedelta(hours=1),
+        )
+        for number in range(20)
+    )
+    ReminderAccount.objects.bulk_create(ReminderAccount(reminder=each, account=account) for each in made)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO reminders_reminder_recipients (reminder_id, recipient_id)
+            SELECT made, p.id FROM unnest(%s::bigint[]) made
+            CROSS JOIN (SELECT id FROM accounts_recipient ORDER BY id LIMIT 1000) p
+            """,
+            [[each.pk for each in made]],
+        )

@@ -61,6 +61,20 @@ SELECT {REFUSED} AS refused, p.kind, count(*)
 FROM audience JOIN accounts_recipient p ON p.id = audience.id GROUP BY 1, 2
 """  # noqa: S608 - made of constants
 
+# Named and tagged, without looking who they are: whoever is both counts twice, and counting stops where it is enough.
+SIZES = """
+SELECT wanted.id, (
+    SELECT count(*) FROM (
+        SELECT 1 FROM reminders_reminder_recipients named WHERE named.reminder_id = wanted.id
+        UNION ALL
+        SELECT 1 FROM reminders_reminder_tags chosen
+        JOIN accounts_recipient_tags tagged ON tagged.tag_id = chosen.tag_id WHERE chosen.reminder_id = wanted.id
+        LIMIT %(most)s
+    ) counted
+)
+FROM unnest(%(reminders)s::bigint[]) AS wanted(id)
+"""
+
 # A field goes before the column of the same name, as in `claims.Claimed.values`.
 LACKING = f"""
 WITH audience AS ({AUDIENCE})
@@ -118,6 +132,13 @@ def count(reminder_id: int, account_ids: Sequence[int]) -> Audience:
 def shares(reminder_id: int, account_ids: Sequence[int]) -> dict[int, int]:
     """How many targets each account would get if the reminder were fired now."""
     return dict(_rows(SHARES, reminder_id, account_ids)) if account_ids else {}
+
+
+def sizes(reminder_ids: Sequence[int], *, most: int) -> dict[int, int]:
+    """About how many targets reminders would have, each up to `most`."""
+    with connection.cursor() as cursor:
+        cursor.execute(SIZES, {"reminders": list(reminder_ids), "most": most})
+        return dict(cursor.fetchall())
 
 
 def lacking(reminder_id: int, account_ids: Sequence[int], variables: Sequence[str]) -> dict[str, int]:

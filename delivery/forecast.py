@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from delivery.pacing import Limits, adaptive_delay
 from delivery.planning.course import Course, Pause, PauseCause, Point, Sender
-from delivery.planning.lane import Lane
+from delivery.planning.lane import Delay, Lane
 
 MARGIN_PERCENT = 15
 MOST_POINTS = 300  # of a curve: more than a page can draw
+UNPACED = 60_000  # messages per minute, where nothing limits them
 
 
 class NoRateError(ValueError):
@@ -38,12 +40,26 @@ def estimate_batches(messages: int, *, delay: float, batch_size: int = 0, batch_
     return messages * delay + batches * batch_pause
 
 
-def simulate(senders: Iterable[Sender], *, now: datetime, minute: float = 60.0) -> Course:
+def estimate_under(limits: Limits, targets: int, *, parts: int = 1) -> int:
+    """The rule of thumb for an account: the minutes by its rate, or by the formula where it sends in batches."""
+    if not (limits.batch_size and limits.batch_pause):
+        return estimate(targets, parts=parts, per_minute=limits.per_minute or UNPACED)
+    by_rate = 60 / limits.per_minute if limits.per_minute else 0.0
+    delay = max(by_rate, (limits.gap_min + limits.gap_max) / 2)
+    seconds = estimate_batches(
+        targets * parts, delay=delay, batch_size=limits.batch_size, batch_pause=limits.batch_pause
+    )
+    return math.ceil(seconds / 60)
+
+
+def simulate(
+    senders: Iterable[Sender], *, now: datetime, minute: float = 60.0, delay: Delay = adaptive_delay
+) -> Course:
     """The course of the run whose jobs are `own`, over all its accounts side by side.
 
-    A minute of the limits lasts `minute` seconds, as MINUTE_SECONDS has it.
+    A minute of the limits lasts `minute` seconds, as MINUTE_SECONDS has it; `delay` is what errors make of a gap.
     """
-    lanes = [Lane(sender, now=now, minute=minute) for sender in senders]
+    lanes = [Lane(sender, now=now, minute=minute, delay=delay) for sender in senders]
     courses = [lane.course() for lane in lanes if lane.own is not None]
     if not courses:
         return Course(starts_at=now, finishes_at=now)

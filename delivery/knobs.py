@@ -4,8 +4,10 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
+from accounts.models import Account
 from delivery.overdue import Drain
 from delivery.pacing import adaptive_delay, breaker_trips
+from delivery.planning.course import SlowDown
 from delivery.retry import RetryKnobs
 
 
@@ -60,6 +62,16 @@ def longest_send(*, with_file: bool) -> timedelta:
     """
     times = UPLOAD_TIMES if with_file else 1
     return timedelta(seconds=settings.SEND_TIMEOUT_SECONDS * times + 10)
+
+
+def slow_down(account: Account) -> SlowDown:
+    """How much slower the account is at the moment, and how it recovers."""
+    return SlowDown(
+        factor=account.slow_factor,
+        clean=account.clean_sends,
+        by=settings.SLOW_DOWN_FACTOR,
+        every=settings.SLOW_DOWN_RECOVERY_SENDS,
+    )
 
 
 def lease_ms() -> int:

@@ -10,6 +10,7 @@ from delivery.planning.outlook import Forecast
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, next_moment
 from reminders.readiness import timetable_of, window_of
+from reminders.scheduled import scheduled
 
 
 def forecast(reminder: Reminder, *, now: datetime, fires_at: datetime | None = None) -> Forecast:
@@ -25,6 +26,7 @@ def forecast(reminder: Reminder, *, now: datetime, fires_at: datetime | None = N
         priority=reminder.priority,
         resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
         drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
+        scheduled=lambda until: scheduled(accounts, until=until, but=reminder),
     )
     return foresee(plan, now=now)
 

@@ -1,8 +1,8 @@
 """What a forecast is made from, and what it says. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from delivery.pacing import Limits
@@ -13,10 +13,10 @@ from delivery.window import Window
 class Allowance:
     """What an account holds itself to for one action, and what it has used of it.
 
-    `day_caps` are the caps of today and of the days that follow, the last one for all after it; none is no
-    cap. `reserved` are messages that other runs have planned for a day, by its number from today.
-    `hour_since` is when the first of the `hour_used` messages of the last hour left. `slowest` are the seconds
-    that a message has been seen to take, whatever the limits allow.
+    `day_caps` are today's cap and those after each further day on which something is sent, the last one for all
+    that follow; none is no cap. `reserved` are messages that other runs have planned for a day, by its number from
+    today. `hour_since` is when the first of the `hour_used` messages of the last hour left. `slowest` are the
+    seconds that a message has been seen to take, whatever the limits allow, and `errors` the share that failed.
     """
 
     limits: Limits
@@ -26,12 +26,21 @@ class Allowance:
     hour_used: int = 0
     hour_since: datetime | None = None
     slowest: float = 0.0
+    errors: float = 0.0
 
-    def room(self, day: int) -> int | None:
+    def cap(self, day: int, busy: Collection[int] = ()) -> int | None:
+        """What may leave on a day. A warm-up grows by the days before it that have work; `busy` has further ones."""
+        if len(self.day_caps) < 2:
+            return next(iter(self.day_caps), None)
+        worked: set[int] = {*busy, *self.reserved, *((0,) if self.day_used else ())}
+        grown = sum(each < day for each in worked)
+        return self.day_caps[min(grown, len(self.day_caps) - 1)]
+
+    def room(self, day: int, busy: Collection[int] = ()) -> int | None:
         """Messages that may still leave on a day, as things stand now; None is any number."""
-        if not self.day_caps:
+        cap = self.cap(day, busy)
+        if cap is None:
             return None
-        cap = self.day_caps[min(day, len(self.day_caps) - 1)]
         return max(0, cap - self.reserved.get(day, 0) - (self.day_used if day == 0 else 0))
 
     def fits(self, parts: int) -> bool:
@@ -39,11 +48,22 @@ class Allowance:
         return not self.day_caps or max(self.day_caps) >= parts
 
 
+Rank = tuple[int, datetime]  # the order of P1: by priority, the highest first, then by firing
+
+
+def rank_of(priority: int, fired_at: datetime) -> Rank:
+    return -priority, fired_at
+
+
+FIRST = rank_of(0, datetime.min.replace(tzinfo=UTC))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What an account has to send for one run. `own` is the run that the forecast is about.
 
-    `spacing` are the shortest and the longest seconds between two targets that a drip asks for by itself.
+    `spacing` are the shortest and the longest seconds between two targets that a drip asks for by itself. `errors` is
+    the run's own error rate, once it has one; before that it is expected to be the account's.
     """
 
     targets: int
@@ -52,17 +72,36 @@ class Job:
     window: Window
     ready_at: datetime
     spacing: tuple[float, float] = (0.0, 0.0)
+    rank: Rank = FIRST
+    errors: float | None = None
     own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlowDown:
+    """An account that was told to slow down (SPEC P6): its gaps are `factor` times as long.
+
+    One step of `by` is taken back after `every` messages without complaint, of which `clean` have left.
+    """
+
+    factor: float = 1.0
+    clean: int = 0
+    by: float = 1.5
+    every: int = 20
+
+
+AT_FULL_SPEED = SlowDown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """An account with its runs, in the order in which it serves them; nothing leaves before `free_at`."""
+    """An account with its runs; nothing leaves before `free_at`. Runs of the same rank go in their order here."""
 
     zone: str
     allowances: Mapping[str, Allowance]
     jobs: Sequence[Job]
     free_at: datetime | None = None
+    slow_down: SlowDown = AT_FULL_SPEED
 
 
 class PauseCause(StrEnum):

@@ -1,22 +1,22 @@
-"""The days of an account, with what may still be sent on each: where planned work finds its place (SPEC S3). Pure.
+"""The days of an account: what each may still take, which have too much, and where planned work finds its place. Pure.
 
-A target is planned inside its run's window and send days, and under the cap of the account's own calendar day.
+A target is planned inside its run's window and send days, and under the cap of the account's own day (SPEC S3).
 """
 
 import random
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from delivery.window import Window, closes_at, opens_at, window_end_at
 
-LAST_MINUTE = timedelta(
-    minutes=1
-)  # before a window closes, in which nothing is planned: it might not make it
+LAST_MINUTE = timedelta(minutes=1)  # of a window: what is planned in it might not make it
 FURTHEST = 40 * 366  # days; a plan that goes further is a mistake in the limits
 
+Room = Callable[[int, Collection[int]], int | None]
+"""Messages that may still leave on a day, by its number from today, given the days that have work; None: any number."""
 Spacing = tuple[float, float]  # the shortest and the longest seconds between two targets
 
 
@@ -35,8 +35,7 @@ class Slot:
 class Diary:
     """What is planned is entered, and takes the room of its day."""
 
-    def __init__(self, *, zone: str, now: datetime, room: Callable[[int], int | None]) -> None:
-        """`room` says how many messages may still leave on a day, by its number from today; None is any number."""
+    def __init__(self, *, zone: str, now: datetime, room: Room) -> None:
         self._zone_name = zone
         self._zone = ZoneInfo(zone)
         self._now = now.astimezone(UTC)
@@ -49,11 +48,12 @@ class Diary:
         return (self._date(at) - self._today).days
 
     def room(self, day: int) -> int | None:
-        room = self._room(day)
+        room = self._room(day, self._entered)
         return None if room is None else max(0, room - self._entered[day])
 
     def enter(self, day: int, messages: int) -> None:
-        self._entered[day] += messages
+        if messages:
+            self._entered[day] += messages
 
     def openings(self, window: Window, *, parts: int, targets: int, after: datetime) -> list[Slot]:
         """Slots for targets that may leave together, each from the moment that a day can take them."""
@@ -116,3 +116,57 @@ class Diary:
 
     def _date(self, at: datetime) -> date:
         return at.astimezone(self._zone).date()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Targets that a run has planned for a day, of so many messages each."""
+
+    run_id: int
+    day: int
+    targets: int
+    parts: int
+
+    @property
+    def messages(self) -> int:
+        return self.targets * self.parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overflow:
+    """What does not fit into its day: of a load, all but the first `stays` targets."""
+
+    load: Load
+    stays: int
+
+    @property
+    def targets(self) -> int:
+        return self.load.targets - self.stays
+
+
+def over(loads: Iterable[Load], room: Room) -> Mapping[int, int]:
+    """The days that have too much planned, each with the messages that it has."""
+    planned: dict[int, int] = defaultdict(int)
+    for load in loads:
+        planned[load.day] += load.messages
+    return {day: count for day, count in sorted(planned.items()) if _above(count, room(day, planned))}
+
+
+def overflows(loads: Sequence[Load], room: Room) -> list[Overflow]:
+    """What has to go so that no day has too much; on each, what comes first in `loads` stays."""
+    days = {load.day for load in loads}
+    left = {day: room(day, days) for day in days}
+    found = []
+    for load in loads:
+        space = left[load.day]
+        if space is None:
+            continue
+        stays = min(load.targets, space // load.parts)
+        left[load.day] = space - stays * load.parts
+        if stays < load.targets:
+            found.append(Overflow(load=load, stays=stays))
+    return found
+
+
+def _above(count: int, room: int | None) -> bool:
+    return room is not None and count > room

@@ -3,9 +3,10 @@
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count, Min
 
 from accounts.models import Account
@@ -15,7 +16,7 @@ from delivery.lifecycle import window_of
 from delivery.models import Run, RunAccount, RunTarget
 from delivery.overdue import overdue_before
 from delivery.pacing import Limits, spread_ms
-from delivery.planning import places, standing
+from delivery.planning import standing
 from delivery.planning.course import Allowance
 from delivery.planning.diary import Diary, NoRoomError, Slot, Spacing
 from delivery.planning.standing import Share
@@ -61,9 +62,48 @@ def plan(run: Run, *, now: datetime, only: int | None = None) -> int:
 
 def give(slots: Sequence[Slot], run: Run, account: Account) -> int:
     """Give these times to all that is pending, but for first contacts while the account may make none."""
-    given = places.give(slots, run_id=run.pk, account_id=account.pk, since=LONG_AGO, until=NEVER)
+    given = place(slots, run_id=run.pk, account_id=account.pk, since=LONG_AGO, until=NEVER)
     first_contacts.hold([run.pk])
     return given
+
+
+# The targets of a run and an account that are planned within a stretch, counted in their order from 1; those from
+# the first place on get the times, as many as each has room for.
+MOVE = """
+WITH ranked AS MATERIALIZED (
+    SELECT t.id, row_number() OVER (ORDER BY t.not_before, t.id) AS place
+    FROM delivery_runtarget t
+    WHERE t.account_id = %(account)s AND t.run_id = %(run)s AND t.status = 'pending'
+      AND t.not_before >= %(since)s AND t.not_before < %(until)s
+), slots AS (
+    SELECT s.at, place FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[], %(times)s::timestamptz[])
+        AS s(first, last, at) CROSS JOIN LATERAL generate_series(s.first, s.last) AS place
+)
+UPDATE delivery_runtarget t SET not_before = slots.at
+FROM ranked JOIN slots USING (place) WHERE t.id = ranked.id AND t.status = 'pending'
+"""
+
+
+def place(
+    slots: Sequence[Slot], *, run_id: int, account_id: int, since: datetime, until: datetime, skip: int = 0
+) -> int:
+    """Plan the targets of a stretch anew but for the first `skip` of them; answers with how many were."""
+    ends: list[int] = []
+    for slot in slots:
+        ends.append((ends[-1] if ends else skip) + slot.targets)
+    arguments: dict[str, Any] = {
+        "run": run_id,
+        "account": account_id,
+        "since": since,
+        "until": until,
+        "firsts": [end - slot.targets + 1 for end, slot in zip(ends, slots, strict=True)],
+        "lasts": ends,
+        "times": [slot.at for slot in slots],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(MOVE, arguments)
+        moved: int = cursor.rowcount
+    return moved
 
 
 def catch_up(run: Run, account: Account, *, now: datetime) -> int:

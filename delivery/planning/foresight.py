@@ -1,26 +1,58 @@
 """Foresees runs: those that are under way, and those that firing would make."""
 
-from collections.abc import Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import ceil
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import Count
 
 from accounts.models import Account
-from delivery.forecast import estimate, simulate, thinned
+from delivery import knobs
+from delivery.forecast import estimate_under, simulate, thinned
 from delivery.lifecycle import window_of
 from delivery.limits import why_never
-from delivery.models import Run, RunTarget
-from delivery.planning.course import Course, Job, Point, Sender
+from delivery.models import Run, RunAccount, RunTarget
+from delivery.planning.course import Allowance, Course, Job, Point, Sender, rank_of
+from delivery.planning.diary import Diary
+from delivery.planning.lane import LONGEST
 from delivery.planning.outlook import Expected, Forecast, told
-from delivery.planning.standing import rank_of, senders, shares_of
+from delivery.planning.standing import errors_of, left_of, senders, shares_of
 from delivery.states import TargetStatus
 from delivery.window import Missed, Window, last_close, on_fire, opens_at
 
-MOST_COUNTED = 20_000  # targets of a run that are counted account by account; of more, each has an even share
+LOOKS = (
+    3  # at what is scheduled: each may find that the run takes longer, and that more comes due before its end
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upcoming:
+    """A run that a scheduled reminder will make, and about how many targets each of its accounts gets."""
+
+    account_ids: Sequence[int]
+    targets: int
+    parts: int
+    action: str
+    window: Window
+    fires_at: datetime
+    priority: int
+    drip: tuple[float, float] | None = None
+
+    def job(self) -> Job:
+        return Job(
+            targets=self.targets,
+            parts=self.parts,
+            action=self.action,
+            window=self.window,
+            ready_at=self.fires_at,
+            rank=rank_of(self.priority, self.fires_at),
+        )
+
+
+Scheduled = Callable[[datetime], Sequence[Upcoming]]  # what comes due until then, the soonest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,35 +69,89 @@ class Plan:
     resumes_by_itself: bool
     drip: tuple[float, float] | None = None  # the shortest and longest seconds between two targets
     run: Run | None = None  # the run itself, once there is one
+    scheduled: Scheduled = lambda _: ()
 
 
 def foresee(plan: Plan, *, now: datetime) -> Forecast:
     """How the run will go, with everything that holds its accounts back at the moment. A drip goes as planned."""
     own = {pk: _job(plan, count) for pk, count in plan.targets.items()}
     shares = shares_of(plan.accounts, now=now, but=plan.run)
-    rank = rank_of(plan.priority, plan.fires_at)
-    ready = senders(plan.accounts, own, rank=rank, shares=shares, now=now)
-    course = (
-        _planned_course(plan.run, now)
-        if plan.run is not None and plan.run.drip
-        else simulate(ready, now=now, minute=settings.MINUTE_SECONDS)
+    ready = senders(plan.accounts, own, shares=shares, now=now)
+    if plan.run is not None and plan.run.drip:
+        course = _planned_course(plan.run, now)
+    else:
+        course, ready = _look_ahead(plan, ready, now)
+    return told(_expected(plan, ready, course, now), now=now)
+
+
+def _look_ahead(plan: Plan, alone: list[Sender], now: datetime) -> tuple[Course, list[Sender]]:
+    """The course with what is scheduled to be fired before its end."""
+    ready, course, known = alone, _simulated(alone, now), 0
+    for _ in range(LOOKS):
+        upcoming = plan.scheduled(course.finishes_at or now + LONGEST)
+        if len(upcoming) <= known:
+            break
+        known = len(upcoming)
+        ready = [
+            _joined(sender, account.pk, upcoming, now)
+            for account, sender in zip(plan.accounts, alone, strict=True)
+        ]
+        course = _simulated(ready, now)
+    return course, ready
+
+
+def _joined(sender: Sender, account_id: int, upcoming: Sequence[Upcoming], now: datetime) -> Sender:
+    """The account with what it will have to send; actions that have limits of their own are left out."""
+    theirs = [
+        each for each in upcoming if account_id in each.account_ids and each.action in sender.allowances
+    ]
+    jobs = [each.job() for each in theirs if not each.drip]
+    allowances = dict(sender.allowances)
+    for each in theirs:
+        if each.drip:
+            allowances[each.action] = _reserving(each, allowances[each.action], sender.zone, now)
+    return replace(sender, jobs=[*sender.jobs, *jobs], allowances=allowances)
+
+
+def _reserving(drip: Upcoming, allowance: Allowance, zone: str, now: datetime) -> Allowance:
+    """What is left of the days once a drip has taken its places."""
+    if not allowance.fits(drip.parts):
+        return allowance
+    diary = Diary(zone=zone, now=now, room=allowance.room)
+    times = diary.drip(
+        drip.window,
+        parts=drip.parts,
+        targets=drip.targets,
+        after=drip.fires_at,
+        spacing=drip.drip or (0, 0),
+        rng=random.Random(0),
     )
-    opening = opens_at(plan.window, plan.fires_at)
-    expected = Expected(
+    reserved = Counter(allowance.reserved)
+    for at in times:
+        reserved[diary.day_of(at)] += drip.parts
+    return replace(allowance, reserved=dict(reserved))
+
+
+def _simulated(ready: Sequence[Sender], now: datetime) -> Course:
+    return simulate(ready, now=now, minute=settings.MINUTE_SECONDS, delay=knobs.delay)
+
+
+def _expected(plan: Plan, ready: Sequence[Sender], course: Course, now: datetime) -> Expected:
+    return Expected(
         targets=sum(plan.targets.values()),
         parts=plan.parts,
         minutes=_minutes(plan, ready),
         window=plan.window,
         fires_at=plan.fires_at,
-        closes_at=last_close(plan.window, opening),
+        closes_at=last_close(plan.window, opens_at(plan.window, plan.fires_at)),
         missed=plan.run is None and isinstance(on_fire(plan.window, plan.fires_at), Missed),
         drip=plan.drip is not None,
         resumes_by_itself=plan.resumes_by_itself,
         never=_never(plan, ready),
+        errors=_errors(plan, ready),
         fitting_end=_fitting_end(plan, ready, course, now),
         course=course,
     )
-    return told(expected, now=now)
 
 
 def forecast(run: Run, *, now: datetime) -> Forecast:
@@ -73,7 +159,7 @@ def forecast(run: Run, *, now: datetime) -> Forecast:
     accounts = list(Account.objects.filter(run_accounts__run=run).defer("credentials").order_by("pk"))
     plan = Plan(
         accounts=accounts,
-        targets=_left(run, accounts),
+        targets={pk: left for pk, _, left in left_of(RunAccount.objects.filter(run=run))},
         parts=max(1, len(run.parts)),
         action=run.action,
         window=window_of(run),
@@ -84,17 +170,6 @@ def forecast(run: Run, *, now: datetime) -> Forecast:
         run=run,
     )
     return foresee(plan, now=now)
-
-
-def _left(run: Run, accounts: Sequence[Account]) -> dict[int, int]:
-    """What each account still has to send."""
-    left = run.pending + run.sending
-    if len(accounts) == 1:
-        return {accounts[0].pk: left}
-    if left > MOST_COUNTED:
-        return {account.pk: ceil(left / len(accounts)) for account in accounts}
-    open_ = RunTarget.objects.filter(run=run, status__in=[TargetStatus.PENDING, TargetStatus.SENDING])
-    return dict(open_.values_list("account").annotate(Count("pk")).order_by())
 
 
 def _planned_course(run: Run, now: datetime) -> Course:
@@ -115,21 +190,33 @@ def _job(plan: Plan, count: int) -> Job:
         window=plan.window,
         ready_at=plan.fires_at,
         spacing=plan.drip or (0.0, 0.0),
+        rank=rank_of(plan.priority, plan.fires_at),
+        errors=errors_of(plan.run) if plan.run is not None else None,
         own=True,
     )
 
 
 def _minutes(plan: Plan, ready: Sequence[Sender]) -> int:
     """The rule of thumb, for the account that takes the longest."""
-    rates = {
-        account.pk: sender.allowances[plan.action].limits.per_minute
-        for account, sender in zip(plan.accounts, ready, strict=True)
-        if plan.action in sender.allowances
-    }
     return max(
-        (estimate(count, parts=plan.parts, per_minute=rates[pk] or 1) for pk, count in plan.targets.items()),
+        (
+            estimate_under(sender.allowances[plan.action].limits, count, parts=plan.parts)
+            for account, sender in zip(plan.accounts, ready, strict=True)
+            if (count := plan.targets.get(account.pk, 0))
+        ),
         default=0,
     )
+
+
+def _errors(plan: Plan, ready: Sequence[Sender]) -> float:
+    """The share that is expected to fail, where that is enough to stop the run."""
+    rates = (
+        sender.allowances[plan.action].errors
+        for account, sender in zip(plan.accounts, ready, strict=True)
+        if plan.targets.get(account.pk)
+    )
+    worst = max(rates, default=0.0)
+    return worst if plan.run is None and worst > settings.ERROR_RATE_STOP else 0.0
 
 
 def _never(plan: Plan, ready: Sequence[Sender]) -> str:
@@ -152,7 +239,7 @@ def _fitting_end(plan: Plan, ready: Sequence[Sender], course: Course, now: datet
         replace(sender, jobs=[replace(job, window=wider) if job.own else job for job in sender.jobs])
         for sender in ready
     ]
-    finish = simulate(roomier, now=now, minute=settings.MINUTE_SECONDS).finishes_at
+    finish = _simulated(roomier, now).finishes_at
     zone = ZoneInfo(plan.window.zone)
     if finish is None or finish.astimezone(zone).date() != course.starts_at.astimezone(zone).date():
         return None

@@ -3,17 +3,20 @@
 A step per window, day and turn of a run, however many targets there are.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from math import ceil
 from zoneinfo import ZoneInfo
 
-from delivery.pacing import Limits, strictest
+from delivery.pacing import Limits, recovered, strictest
 from delivery.planning.course import Allowance, Course, Job, Pause, PauseCause, Point, Sender
 from delivery.planning.rhythm import Rhythm, rhythm_of
 from delivery.window import Window, closes_at, opens_at, window_end_at
 
 LONGEST = timedelta(days=366)  # further ahead than this nobody knows the limits
+
+Delay = Callable[[float, float], float]  # what an error rate makes of a gap
 
 
 @dataclass(slots=True)
@@ -25,14 +28,18 @@ class _Stretch:
 
 
 class Lane:
-    """The account's future. Who serves it: the first of its runs that may send, in their order."""
+    """The account's future. Whom it serves: the first of its runs that may send, by their rank."""
 
-    def __init__(self, sender: Sender, *, now: datetime, minute: float) -> None:
+    def __init__(self, sender: Sender, *, now: datetime, minute: float, delay: Delay) -> None:
         self.sender = sender
-        self.jobs = [job for job in sender.jobs if job.targets]
+        self.minute = minute
+        self.delay = delay
+        self.jobs = sorted((job for job in sender.jobs if job.targets), key=lambda job: job.rank)
         self.left = [job.targets for job in self.jobs]
         self.own = next((at for at, job in enumerate(self.jobs) if job.own), None)
-        self.rhythms = [self._rhythm(job, minute) for job in self.jobs]
+        self.slow, self.clean = sender.slow_down.factor, sender.slow_down.clean
+        self.rhythms = [self._rhythm(job) for job in self.jobs]
+        self.busy: set[int] = set()  # days on which something is sent
         self.hours = _Hours()
         self.zone = ZoneInfo(sender.zone)
         self.today = now.astimezone(self.zone).date()
@@ -94,7 +101,7 @@ class Lane:
 
     def _room(self, job: Job) -> int | None:
         """Targets of a run that still fit into the day; None is any number."""
-        room = self.sender.allowances[job.action].room((self.date - self.today).days)
+        room = self.rooms[job.action]
         return None if room is None else max(0, room - self.sent_today.get(job.action, 0)) // job.parts
 
     def _cause(self, at: int) -> PauseCause:
@@ -121,16 +128,33 @@ class Lane:
         stretch.messages = (before + count) * job.parts
         stretch.next_at = origin + timedelta(seconds=rhythm.at(before + count))
         self.sent_today[job.action] = self.sent_today.get(job.action, 0) + count * job.parts
+        self.busy.add(self.day)
         if turn == self.own:
             done = job.targets - self.left[turn]
             self.points += [Point(at=start, done=done), Point(at=last, done=done + count)]
         self.left[turn] -= count
-        return last if self.left[turn] == 0 or self._room(job) == 0 else until
+        faster = self._recover(count * job.parts)
+        return last if faster or self.left[turn] == 0 or self._room(job) == 0 else until
 
     def _fitting(self, turn: int, in_time: int | None, before: int) -> int:
-        """Targets that fit the time, the day and what is left."""
-        bounds = [self.left[turn], self._room(self.jobs[turn]), in_time and in_time - before]
+        """Targets that fit the time, the day and what is left, and as many as leave at this pace."""
+        job = self.jobs[turn]
+        slowed = ceil((self.sender.slow_down.every - self.clean) / job.parts) if self.slow > 1 else None
+        bounds = [self.left[turn], self._room(job), in_time and in_time - before, slowed]
         return max(0, min(bound for bound in bounds if bound is not None))
+
+    def _recover(self, messages: int) -> bool:
+        """Whether a slowed account gets faster after these."""
+        slow_down = self.sender.slow_down
+        if self.slow <= 1:
+            return False
+        self.clean += messages
+        if self.clean < slow_down.every:
+            return False
+        self.slow = recovered(self.slow, self.clean, by=slow_down.by, every=slow_down.every)
+        self.clean = 0
+        self.rhythms = [self._rhythm(job) for job in self.jobs]
+        return True
 
     def _pause(self, own: int, cause: PauseCause, until: datetime) -> None:
         """Note that the run holds still, or still does; before it is fired it does not."""
@@ -148,14 +172,24 @@ class Lane:
     # The clock.
 
     def _begin_day(self) -> None:
-        self.date: date = self.now.astimezone(self.zone).date()
+        self.day = (self.now.astimezone(self.zone).date() - self.today).days
         self.day_ends = window_end_at(self.sender.zone, 24, self.now)
         self.sent_today: dict[str, int] = {}
+        self.rooms = {
+            action: allowance.room(self.day, self.busy)
+            for action, allowance in self.sender.allowances.items()
+        }
 
-    def _rhythm(self, job: Job, minute: float) -> Rhythm:
+    def _rhythm(self, job: Job) -> Rhythm:
         allowance, (shortest, longest) = self.sender.allowances[job.action], job.spacing
-        together = strictest(allowance.limits, Limits(gap_min=shortest, gap_max=longest))
-        return rhythm_of(together, parts=job.parts, minute=minute, slowest=allowance.slowest)
+        errors = allowance.errors if job.errors is None else job.errors
+        return rhythm_of(
+            strictest(allowance.limits, Limits(gap_min=shortest, gap_max=longest)),
+            parts=job.parts,
+            minute=self.minute,
+            slowest=allowance.slowest,
+            delayed=lambda gap: self.delay(gap, errors) * self.slow,
+        )
 
     def _stretch(self, job: Job, rhythm: Rhythm) -> _Stretch:
         """The rhythm goes on from the messages of the last hour, where there is a cap on it."""

@@ -26,6 +26,7 @@ class Expected:
     drip: bool
     resumes_by_itself: bool
     never: str  # why no limit could ever let it out
+    errors: float  # the share that is expected to fail, where it is enough to stop the run
     fitting_end: int | None  # the end hour with which it would fit that day
     course: Course
 
@@ -86,19 +87,26 @@ class _Words:
         self.now = now
 
     def verdict(self) -> tuple[bool, str, str]:
+        """Whether it fits, what will happen, and what helps."""
+        if self.run.targets == 0 and not self.run.never:
+            return True, "There is nobody to send it to yet.", ""
+        if trouble := self._trouble():
+            return False, *trouble
+        finishes_at, pause = self.course.finishes_at or self.now, self._pause()
+        if pause is None or self.run.drip:
+            return True, self._fits(finishes_at), ""
+        return False, *self._pauses(pause, finishes_at)
+
+    def _trouble(self) -> tuple[str, str] | None:
+        """What would keep it from its end, and what helps."""
         if self.run.never:
             what, _, remedy = self.run.never.partition(". ")
-            return False, f"{what}.", remedy
-        if self.run.targets == 0:
-            return True, "There is nobody to send it to yet.", ""
+            return f"{what}.", remedy
         if self.run.missed:
-            return False, *self._missed()
+            return self._missed()
         if self.course.finishes_at is None:
-            return False, *self._endless()
-        pause = self._pause()
-        if pause is None or self.run.drip:
-            return True, self._fits(self.course.finishes_at), ""
-        return False, *self._pauses(pause, self.course.finishes_at)
+            return self._endless()
+        return self._errors() if self.run.errors else None
 
     def _pause(self) -> Pause | None:
         """The first pause that stops the run, rather than let it wait its turn or for its first window."""
@@ -122,6 +130,12 @@ class _Words:
         return (
             f"It fires at {fires} ({self.zone}), after its window has closed at {closes}: nothing would be sent.",
             f"Fire it before {closes}, or widen the window.",
+        )
+
+    def _errors(self) -> tuple[str, str]:
+        return (
+            f"Of the account's latest messages {self.run.errors:.0%} failed. A run with so many errors pauses.",
+            "Look at what failed on the account's page, and mend or leave out those recipients first.",
         )
 
     def _endless(self) -> tuple[str, str]:

@@ -1,17 +1,20 @@
-"""Days of accounts that are over their cap: by what was sent, or by what is planned (SPEC S6)."""
+"""Days of accounts that are over their cap, by what was sent or by what is planned (SPEC S6), and what is planned."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db import connection
 
 from accounts.models import Account
 from delivery import limits
-from delivery.models import Run
-from delivery.planning.loads import allowance_of, going_runs, loads_of
-from delivery.planning.overload import over
+from delivery.models import Run, RunQuerySet, RunTarget
+from delivery.planning import standing
+from delivery.planning.course import Allowance, rank_of
+from delivery.planning.diary import Load, over
+from delivery.states import TargetStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ def _planned_over(account: Account, action: str, now: datetime) -> Iterator[Over
     allowance = allowance_of(account, action, now=now)
     loads = loads_of(account, list(going_runs(account, action)), now=now)
     today = now.astimezone(ZoneInfo(account.zone)).date()
+    days = {load.day for load in loads}
     for day, planned in over(loads, allowance.room).items():
         yield Overbooked(
             account=account,
@@ -75,5 +79,53 @@ def _planned_over(account: Account, action: str, now: datetime) -> Iterator[Over
             day=today + timedelta(days=day),
             sent=allowance.day_used if day == 0 else 0,
             planned=planned,
-            cap=allowance.day_caps[min(day, len(allowance.day_caps) - 1)],
+            cap=allowance.cap(day, days) or 0,
         )
+
+
+# What is planned.
+
+
+def going_runs(account: Account, action: str) -> RunQuerySet:
+    going = Run.objects.going().filter(action=action)
+    return going.filter(run_accounts__account=account, run_accounts__open=True)
+
+
+# What is due already is planned for today.
+LOADS = """
+SELECT t.run_id, GREATEST((t.not_before AT TIME ZONE %(zone)s)::date - %(today)s::date, 0) AS day, count(*)
+FROM delivery_runtarget t
+WHERE t.account_id = %(account)s AND t.run_id = ANY(%(runs)s::bigint[]) AND t.status = 'pending'
+GROUP BY 1, 2 ORDER BY 2
+"""
+
+
+def loads_of(account: Account, runs: Sequence[Run], *, now: datetime) -> list[Load]:
+    """What the account has planned for these runs, the most important run first, each by its days."""
+    arguments: dict[str, Any] = {
+        "account": account.pk,
+        "runs": [run.pk for run in runs],
+        "zone": account.zone,
+        "today": now.astimezone(ZoneInfo(account.zone)).date(),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(LOADS, arguments)
+        rows = cursor.fetchall()
+    by_id = {run.pk: run for run in runs}
+    loads = [
+        Load(run_id=run_id, day=day, targets=count, parts=max(1, len(by_id[run_id].parts)))
+        for run_id, day, count in rows
+    ]
+    return sorted(loads, key=lambda load: _rank(by_id[load.run_id]))
+
+
+def _rank(run: Run) -> tuple[object, ...]:
+    return *rank_of(run.priority, run.fired_at), run.pk
+
+
+def allowance_of(account: Account, action: str, *, now: datetime) -> Allowance:
+    """What the account may still send, before anything planned. What is under way is as good as sent."""
+    (allowance,) = standing.allowances([account], {account.pk: [action]}, {account.pk: []}, now=now).values()
+    under_way = RunTarget.objects.filter(account=account, status=TargetStatus.SENDING, run__action=action)
+    parts = sum(len(parts) - done for parts, done in under_way.values_list("run__parts", "parts_done"))
+    return replace(allowance, day_used=allowance.day_used + parts)

@@ -15,11 +15,10 @@ from accounts.models import Account
 from delivery import events, summary
 from delivery.lifecycle import window_of
 from delivery.models import Run
-from delivery.planning import drip, places
+from delivery.planning import drip
 from delivery.planning.course import Allowance
-from delivery.planning.diary import Diary, NoRoomError, Slot
-from delivery.planning.loads import allowance_of, going_runs, loads_of
-from delivery.planning.overload import Load, Overflow, overflows
+from delivery.planning.diary import Diary, Load, NoRoomError, Overflow, Slot, overflows
+from delivery.planning.overbooked import allowance_of, going_runs, loads_of
 from delivery.states import RunStatus
 from delivery.window import window_end_at, window_start_at
 
@@ -116,9 +115,7 @@ class _Mover:
             window_of(run), parts=each.load.parts, targets=min(each.targets, most), after=ends
         )
         since = drip.LONG_AGO if each.load.day == 0 else starts
-        places.give(
-            slots, run_id=run.pk, account_id=self.account.pk, since=since, until=ends, skip=each.stays
-        )
+        drip.place(slots, run_id=run.pk, account_id=self.account.pk, since=since, until=ends, skip=each.stays)
         return slots
 
     def _day(self, number: int) -> tuple[datetime, datetime]:

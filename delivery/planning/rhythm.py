@@ -4,7 +4,7 @@ The engine draws each gap; this has their mean, so that the time of the milliont
 limit away and not a million steps.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from delivery.pacing import Limits, spread_ms
@@ -13,6 +13,8 @@ JITTER_LOSS = 1.01
 """What jitter costs where the spread of a cap sets the pace: `pacing.SPREAD_JITTER` has the measurement."""
 
 HOUR = 60  # minutes
+
+Delayed = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +73,21 @@ class Rhythm:
         return max(layer.seconds, self._at(layer.units, depth - 1))
 
 
-def rhythm_of(limits: Limits, *, parts: int, minute: float = 60.0, slowest: float = 0.0) -> Rhythm:
+def rhythm_of(
+    limits: Limits,
+    *,
+    parts: int,
+    minute: float = 60.0,
+    slowest: float = 0.0,
+    delayed: Delayed = lambda gap: gap,
+) -> Rhythm:
     """The rhythm of targets of `parts` messages under `limits`.
 
     A minute of the limits lasts `minute` seconds. `slowest` are the seconds that a message is known to take,
-    whatever the limits allow.
+    whatever the limits allow. `delayed` is what errors and a slow-down make of a gap.
     """
     scale = minute / 60
-    gap = max(mean_gap(limits, parts) * scale, slowest * parts)
+    gap = max(delayed(mean_gap(limits, parts)) * scale, slowest * parts)
     layers = [
         Layer(units=cap // parts, seconds=seconds)
         for cap, seconds in ((limits.per_minute, minute), (limits.per_hour, HOUR * minute))

@@ -7,18 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db import connection
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from accounts.models import Account
-from delivery import limits
+from delivery import knobs, limits
 from delivery.lifecycle import window_of
 from delivery.models import Run, RunAccount
+from delivery.pacing import error_rate
 from delivery.planning import usage
-from delivery.planning.course import Allowance, Job, Sender
+from delivery.planning.course import Allowance, Job, Sender, rank_of
+
+MOST_COUNTED = 20_000  # targets of a run that are counted account by account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,42 +46,33 @@ class Share:
             action=self.run.action,
             window=window_of(self.run),
             ready_at=self.run.opens_at or now,
+            rank=rank_of(self.run.priority, self.run.fired_at),
+            errors=errors_of(self.run),
         )
 
 
-Rank = tuple[int, datetime]  # the order of P1: by priority, the highest first, then by firing
-
-
-def rank_of(priority: int, fired_at: datetime) -> Rank:
-    return -priority, fired_at
-
-
 def senders(
-    accounts: Sequence[Account], own: Mapping[int, Job], *, rank: Rank, shares: Iterable[Share], now: datetime
+    accounts: Sequence[Account], own: Mapping[int, Job], *, shares: Iterable[Share], now: datetime
 ) -> list[Sender]:
-    """The accounts with what they have to send, each with its own job where the rank puts it."""
+    """The accounts with what they have to send, each with its own job."""
     queues: dict[int, list[Share]] = {account.pk: [] for account in accounts}
-    for share in sorted(shares, key=lambda share: rank_of(share.run.priority, share.run.fired_at)):
+    for share in shares:
         queues[share.account_id].append(share)
-    actions = {pk: {share.run.action for share in queue} for pk, queue in queues.items()}
+    jobs = {pk: [share.job(now) for share in queue] for pk, queue in queues.items()}
     for pk, job in own.items():
-        actions[pk].add(job.action)
+        jobs[pk].append(job)
+    actions = {pk: {job.action for job in each} for pk, each in jobs.items()}
     found = allowances(accounts, actions, queues, now=now)
     return [
         Sender(
             zone=account.zone,
             allowances={action: found[account.pk, action] for action in actions[account.pk]},
-            jobs=_in_order(queues[account.pk], own.get(account.pk), rank, now),
+            jobs=jobs[account.pk],
             free_at=account.held_until,
+            slow_down=knobs.slow_down(account),
         )
         for account in accounts
     ]
-
-
-def _in_order(queue: Sequence[Share], own: Job | None, rank: Rank, now: datetime) -> list[Job]:
-    ahead = [share for share in queue if rank_of(share.run.priority, share.run.fired_at) <= rank]
-    jobs = [share.job(now) for share in queue]
-    return jobs if own is None else [*jobs[: len(ahead)], own, *jobs[len(ahead) :]]
 
 
 def allowances(
@@ -89,7 +85,7 @@ def allowances(
     """What is left of the limits of each account and action; what `queues` have planned is reserved."""
     which = [(account, action) for account in accounts for action in sorted(actions[account.pk])]
     rows = limits.limits_of(accounts)
-    used, slowest = usage.used(which, now=now), usage.observed(which, now=now)
+    used, observed = usage.used(which, now=now), usage.observed(which, now=now)
     found = {}
     for account, action in which:
         key = account.pk, action
@@ -100,7 +96,8 @@ def allowances(
             reserved=_reserved(account, action, queues[account.pk], now),
             hour_used=used[key].hour,
             hour_since=used[key].hour_since,
-            slowest=slowest.get(key, 0.0),
+            slowest=observed[key].seconds,
+            errors=observed[key].errors,
         )
     return found
 
@@ -121,14 +118,56 @@ def _reserved(account: Account, action: str, queue: Sequence[Share], now: dateti
 def shares_of(accounts: Sequence[Account], *, now: datetime, but: Run | None = None) -> list[Share]:
     """What accounts have to send for runs that go on by themselves, except for `but`."""
     rows = RunAccount.objects.filter(run__in=Run.objects.going(), account__in=accounts, open=True)
-    rows = rows.select_related("run").annotate(dealers=Count("run__run_accounts"))
     if but is not None:
         rows = rows.exclude(run=but)
-    return with_plans([(row.account_id, row.run, -(-_left(row.run) // row.dealers)) for row in rows], now=now)
+    return with_plans(left_of(rows), now=now)
+
+
+LEFT = """
+SELECT share.run_id, share.account_id, (
+    SELECT count(*) FROM delivery_runtarget t
+    WHERE t.account_id = share.account_id AND t.run_id = share.run_id AND t.status IN ('pending', 'sending')
+)
+FROM delivery_runaccount share WHERE share.run_id = ANY(%(runs)s::bigint[])
+"""
+
+
+def left_of(rows: QuerySet[RunAccount]) -> list[tuple[int, Run, int]]:
+    """Accounts and runs, with what is left of each.
+
+    Where a run has several accounts it is counted, since recipients may be tied to one; a very large one has even
+    shares.
+    """
+    dealt = [
+        (row, row.dealers) for row in rows.select_related("run").annotate(dealers=Count("run__run_accounts"))
+    ]
+    several = {row.run_id for row, dealers in dealt if dealers > 1 and _left(row.run) <= MOST_COUNTED}
+    counted = _counted(several) if several else {}
+    return [
+        (
+            row.account_id,
+            row.run,
+            counted[row.run_id, row.account_id] if row.run_id in several else ceil(_left(row.run) / dealers),
+        )
+        for row, dealers in dealt
+    ]
+
+
+def _counted(run_ids: Iterable[int]) -> dict[tuple[int, int], int]:
+    with connection.cursor() as cursor:
+        cursor.execute(LEFT, {"runs": list(run_ids)})
+        return {(run_id, account_id): count for run_id, account_id, count in cursor.fetchall()}
 
 
 def _left(run: Run) -> int:
     return run.pending + run.sending
+
+
+def errors_of(run: Run) -> float | None:
+    """A run's error rate, once it has made as many attempts as it takes to stop one for it."""
+    if run.sent + run.failed < settings.ERROR_RATE_MIN_ATTEMPTS:
+        return None
+    return error_rate(run.sent, run.failed)
 
 
 PLANNED = """

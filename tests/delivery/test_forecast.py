@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -13,11 +14,22 @@ from delivery.forecast import (
     done_at,
     estimate,
     estimate_batches,
+    estimate_under,
     simulate,
     thinned,
 )
 from delivery.pacing import Limits
-from delivery.planning.course import Allowance, Course, Job, Pause, PauseCause, Point, Sender
+from delivery.planning.course import (
+    Allowance,
+    Course,
+    Job,
+    Pause,
+    PauseCause,
+    Point,
+    Sender,
+    SlowDown,
+    rank_of,
+)
 from delivery.window import Window, is_open
 
 modestly = settings(max_examples=60, deadline=None)
@@ -80,6 +92,34 @@ def test_with_batches_the_estimate_is_within_a_tenth_of_the_formula(
     assert estimate_batches(n, delay=d, batch_size=b, batch_pause=p) == pytest.approx(
         n * d + n / b * p, rel=0.1
     )
+
+
+CAMPAIGN = Limits(per_minute=20, gap_min=3, gap_max=3, batch_size=75, batch_pause=30)
+
+
+@pytest.mark.parametrize(
+    ("limits", "targets", "parts", "expected"),
+    [
+        (FORTY, 1000, 1, 29),
+        (FORTY, 0, 1, 0),
+        (CAMPAIGN, 1000, 1, 57),  # 3,400 seconds, and no margin
+        (CAMPAIGN, 500, 2, 57),
+        (CAMPAIGN, 1, 1, 1),
+        (CAMPAIGN, 0, 1, 0),
+        (Limits(), 1000, 1, 2),
+    ],
+)
+def test_the_rule_of_thumb_of_an_account(limits: Limits, targets: int, parts: int, expected: int) -> None:
+    assert estimate_under(limits, targets, parts=parts) == expected
+
+
+@modestly
+@given(st.integers(500, 100_000), st.floats(2, 10), st.integers(1, 500), st.floats(1, 600))
+def test_for_an_account_that_sends_in_batches_it_is_within_a_tenth_of_the_formula(
+    n: int, d: float, b: int, p: float
+) -> None:
+    limits = Limits(per_minute=40, gap_min=d, gap_max=d, batch_size=b, batch_pause=p)
+    assert estimate_under(limits, n) == pytest.approx((n * d + n / b * p) / 60, rel=0.1)
 
 
 def test_without_batches_there_are_no_pauses() -> None:
@@ -146,6 +186,73 @@ def test_a_daily_cap_spreads_a_run_over_days() -> None:
 def test_a_warm_up_sends_more_every_day() -> None:
     found = course(job(100, own=True, window=DAYTIME), day_caps=(10, 20, 30, 40))
     assert [pause.done for pause in found.pauses] == [10, 30, 60]
+
+
+def test_a_warm_up_does_not_grow_on_days_without_messages() -> None:
+    friday = datetime(2026, 3, 13, 10, tzinfo=BERLIN)
+    found = course(job(60, own=True, window=BUSINESS, at=friday), now=friday, day_caps=(10, 20, 30))
+    assert [pause.done for pause in found.pauses] == [10, 30]
+    assert found.finishes_at is not None
+    assert found.finishes_at.astimezone(BERLIN).date() == datetime(2026, 3, 17, tzinfo=UTC).date()
+
+
+@pytest.mark.parametrize(
+    ("allowance", "day", "busy", "expected"),
+    [
+        (Allowance(limits=FORTY), 3, (), None),
+        (Allowance(limits=FORTY, day_caps=(5,)), 3, (0, 1, 2), 5),
+        (Allowance(limits=FORTY, day_caps=(5, 7, 9)), 3, (), 5),
+        (Allowance(limits=FORTY, day_caps=(5, 7, 9)), 3, (0, 2), 9),
+        (Allowance(limits=FORTY, day_caps=(5, 7, 9)), 2, (2, 3), 5),
+        (Allowance(limits=FORTY, day_caps=(5, 7, 9), day_used=1, reserved={1: 2}), 3, (1,), 9),
+        (Allowance(limits=FORTY, day_caps=(5, 7, 9)), 9, (0, 1, 2, 3), 9),
+    ],
+)
+def test_the_cap_of_a_day_grows_with_the_days_before_it_that_have_work(
+    allowance: Allowance, day: int, busy: tuple[int, ...], expected: int | None
+) -> None:
+    assert allowance.cap(day, busy) == expected
+
+
+def slowed(targets: int, factor: float, *, clean: int = 0, parts: int = 1) -> float:
+    """The seconds that a run takes whose account leaves gaps of 10 s when it is not slowed."""
+    sender = Sender(
+        zone="Europe/Berlin",
+        allowances={"message": Allowance(limits=Limits(gap_min=10, gap_max=10))},
+        jobs=[job(targets, own=True, parts=parts)],
+        slow_down=SlowDown(factor=factor, clean=clean),
+    )
+    return minutes(simulate([sender], now=WEDNESDAY)) * 60
+
+
+@pytest.mark.parametrize(
+    ("targets", "factor", "clean", "expected"),
+    [
+        (61, 1.0, 0, 600),
+        (11, 1.5, 0, 150),  # not faster before the twentieth
+        (61, 1.5, 0, 20 * 15 + 40 * 10),
+        (61, 2.25, 0, 20 * 22.5 + 20 * 15 + 20 * 10),
+        (61, 2.25, 15, 5 * 22.5 + 20 * 15 + 35 * 10),
+    ],
+)
+def test_a_slowed_account_recovers_after_every_twenty_messages(
+    targets: int, factor: float, clean: int, expected: float
+) -> None:
+    assert slowed(targets, factor, clean=clean) == pytest.approx(expected)
+
+
+def test_a_slow_down_counts_messages_and_not_targets() -> None:
+    assert slowed(31, 1.5, parts=2) == pytest.approx(10 * 15 + 20 * 10)
+
+
+def test_runs_are_served_by_rank_wherever_they_stand() -> None:
+    later = rank_of(0, WEDNESDAY)
+    own = replace(job(10, own=True), rank=later)
+    ahead = replace(job(400), rank=rank_of(1, WEDNESDAY + timedelta(days=1)))
+    behind = replace(job(400), rank=rank_of(-1, WEDNESDAY - timedelta(days=1)))
+    found = course(behind, own, ahead)
+    assert found.starts_at is not None
+    assert found.starts_at - WEDNESDAY == pytest.approx(timedelta(minutes=10), rel=0.03)
 
 
 def test_what_other_runs_have_planned_for_a_day_is_kept_free() -> None:
@@ -276,8 +383,11 @@ def test_nothing_is_served_outside_windows_or_over_caps_and_nobody_is_lost(
         assert is_open(window, after.at)
         day = (before.at.astimezone(BERLIN).date() - now.date()).days
         served[day] += (after.done - before.done) * parts
-    if caps:
-        assert all(count <= caps[min(day, len(caps) - 1)] for day, count in enumerate(served))
+    if caps:  # a warm-up: one step after each day on which something was sent
+        worked = 0
+        for count in served:
+            assert count <= caps[min(worked, len(caps) - 1)]
+            worked += count > 0
     assert [point.at for point in found.curve] == sorted(point.at for point in found.curve)
     if found.finishes_at is not None:
         assert found.curve[-1] == Point(at=found.finishes_at, done=targets)

@@ -23,7 +23,7 @@ ZONES = ("Europe/Berlin", "UTC", "Pacific/Auckland", "America/St_Johns", "Asia/K
 
 
 def diary(cap: int | None = None, *, zone: str = "Europe/Berlin", now: datetime = WEDNESDAY) -> Diary:
-    return Diary(zone=zone, now=now, room=lambda _: cap)
+    return Diary(zone=zone, now=now, room=lambda *_: cap)
 
 
 def drip(
@@ -78,7 +78,7 @@ def test_a_drip_stays_in_its_window_and_under_its_caps_with_its_spacing_and_lose
     spacing: list[int],
     seed: int,
 ) -> None:
-    planned = Diary(zone=zone, now=now, room=lambda day: caps[min(day, len(caps) - 1)])
+    planned = Diary(zone=zone, now=now, room=lambda day, _: caps[min(day, len(caps) - 1)])
     times = planned.drip(
         window,
         parts=parts,

@@ -90,6 +90,16 @@ def test_the_accounts_limits_can_ask_for_more_time(account: Account) -> None:
     assert min(after - before for before, after in pairwise(times)) >= timedelta(minutes=20)
 
 
+def test_a_warm_up_does_not_grow_over_a_weekend(account: Account) -> None:
+    Account.objects.filter(pk=account.pk).update(warmup_start=2, warmup_step=3, warmup_ceiling=100)
+    times = plan_of(dripping(account, recipients=12, at=WEDNESDAY + timedelta(days=2)))
+    assert [(at.day, count) for at, count in Counter(at.date() for at in times).items()] == [
+        (13, 2),  # Friday
+        (16, 5),  # Monday, after one day with messages
+        (17, 5),
+    ]
+
+
 def test_each_account_has_a_plan_of_its_own(owner: User, account: Account) -> None:
     other = AccountFactory.create(owner=owner, zone="Pacific/Auckland")
     LimitFactory.create(account=other, per_day=5)

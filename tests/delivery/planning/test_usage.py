@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from delivery.planning.observed import seconds_per_message
+from delivery.planning.usage import seconds_per_message
 
 NOON = datetime(2026, 3, 11, 12, tzinfo=UTC)
 

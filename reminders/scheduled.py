@@ -1,0 +1,61 @@
+"""What scheduled reminders will ask of accounts, though nothing of it is a run yet (SPEC S5).
+
+Bounded on all sides: a forecast has to be quick, and what is far down the list hardly moves its end.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import takewhile
+from math import ceil
+
+from accounts.models import Account
+from delivery import audience
+from delivery.planning.foresight import Upcoming
+from delivery.window import BadWindowError
+from reminders.models import Part, Reminder
+from reminders.moments import BadCronError, upcoming
+from reminders.readiness import timetable_of, window_of
+
+MOST_REMINDERS = 20
+MOST_MOMENTS = 20  # of one reminder
+MOST_RUNS = 100
+MOST_TARGETS = 10_000  # that are counted of one
+
+
+def scheduled(accounts: Sequence[Account], *, until: datetime, but: Reminder) -> list[Upcoming]:
+    """The runs that these accounts will get until then from other reminders than `but`, as they are saved now."""
+    theirs = Reminder.objects.filter(reminder_accounts__account__in=accounts).values("pk")
+    due = Reminder.objects.due(until).filter(pk__in=theirs).exclude(pk=but.pk)
+    reminders = due.prefetch_related("reminder_accounts", "parts").order_by("next_fire_at", "pk")
+    soonest = list(reminders[:MOST_REMINDERS])
+    sizes = audience.sizes([reminder.pk for reminder in soonest], most=MOST_TARGETS) if soonest else {}
+    runs = [run for reminder in soonest for run in _runs(reminder, sizes[reminder.pk], until)]
+    return sorted(runs, key=lambda run: run.fires_at)[:MOST_RUNS]
+
+
+def _runs(reminder: Reminder, size: int, until: datetime) -> Iterator[Upcoming]:
+    """One for each of its moments; its accounts share it evenly."""
+    account_ids = [sender.account_id for sender in reminder.reminder_accounts.all()]
+    parts = sum(part.role == Part.Role.FIRST for part in reminder.parts.all())
+    for moment in _moments(reminder, until):
+        yield Upcoming(
+            account_ids=account_ids,
+            targets=ceil(size / len(account_ids)),
+            parts=max(1, parts),
+            action=reminder.action,
+            window=window_of(reminder),
+            fires_at=moment,
+            priority=reminder.priority,
+            drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
+        )
+
+
+def _moments(reminder: Reminder, until: datetime) -> list[datetime]:
+    timetable, first = timetable_of(reminder), reminder.next_fire_at
+    if timetable is None or first is None:
+        return []
+    try:
+        coming = upcoming(timetable, after=first - timedelta(microseconds=1), count=MOST_MOMENTS)
+        return list(takewhile(lambda moment: moment <= until, coming))
+    except (BadCronError, BadWindowError):
+        return []  # it will be switched off when it is due
