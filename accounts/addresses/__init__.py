@@ -30,7 +30,7 @@ def canonical(channel: str, text: str, *, region: str = "") -> Address:
     """
     given = plain(text)
     if not given:
-        raise BadAddressError("The address is empty.")
+        raise BadAddressError("The address is empty. Write one, or leave the row out.")
     found = CHANNELS[channel](given[:LONGEST_WRITTEN], region)
     if len(given) > LONGEST_WRITTEN or len(found.text) > LONGEST:
         raise BadAddressError(f"{shown(given)} is too long. Write one address alone.")

@@ -11,7 +11,7 @@ from django.db import connection
 from accounts.imports.columns import Column
 from accounts.imports.progress import Reporter
 from accounts.imports.rows import Reading, Row, read_row
-from accounts.imports.sheets import Format, Sheet, SheetError, opened
+from accounts.imports.sheets import Format, Sheet, SheetError, from_first_filled, opened
 from accounts.models import Import
 
 COPY = """
@@ -85,8 +85,7 @@ def _rows(job: Import, sheet: Sheet) -> Iterator[Row]:
     reading = Reading(
         channel=job.channel, region=job.region, columns=[Column(**column) for column in job.columns]
     )
-    numbered = enumerate(sheet, start=1)
-    for number, cells in islice(numbered, 1 if job.header else 0, None):
+    for number, cells in islice(from_first_filled(sheet), 1 if job.header else 0, None):
         row = read_row(number, cells, reading)
         if row is not None:
             yield row

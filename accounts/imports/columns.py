@@ -1,7 +1,8 @@
 """What the columns of a file mean: guessed from their titles and contents, and corrected by a person."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from accounts.addresses import BadAddressError, canonical
@@ -52,14 +53,17 @@ def guess(rows: Sequence[Sequence[str]], *, region: str = "") -> Guess:
     columns = [[row[n] for row in body] for n in range(width)]
     channel, place = _address(titles, columns, region)
     means = _meanings(titles, place) if header else [ADDRESS if n == place else IGNORE for n in range(width)]
-    return Guess(
-        header=header,
-        channel=channel,
-        columns=tuple(
-            Column(title=title, means=what, variable=variable_name(title) if what == VARIABLE else "")
-            for title, what in zip(titles, means, strict=True)
-        ),
-    )
+    return Guess(header=header, channel=channel, columns=tuple(_columns(titles, means)))
+
+
+def _columns(titles: Sequence[str], means: Sequence[str]) -> Iterator[Column]:
+    """Two columns with one title fill two variables: city and city_2."""
+    taken = Counter[str]()
+    for title, what in zip(titles, means, strict=True):
+        variable = variable_name(title) if what == VARIABLE else ""
+        taken[variable] += 1
+        number = f"_{taken[variable]}" if variable and taken[variable] > 1 else ""
+        yield Column(title=title, means=what, variable=variable + number)
 
 
 def variable_name(title: str) -> str:

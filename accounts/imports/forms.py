@@ -143,6 +143,7 @@ class ColumnsForm(ModelForm[Import]):
             self.add_error(key, f"“{name}” is taken. Choose another name.")
 
     def save(self, commit: bool = True) -> Import:
+        """Only what was chosen here: the import may have gone on meanwhile."""
         job = self.instance
         job.tags = self.cleaned_data["tag_names"]
         job.columns = [
@@ -155,4 +156,6 @@ class ColumnsForm(ModelForm[Import]):
             }
             for place, column in enumerate(job.columns)
         ]
-        return super().save(commit)
+        if commit:
+            job.save(update_fields=[*self.Meta.fields, "tags", "columns"])
+        return job

@@ -48,7 +48,10 @@ def columns(request: HttpRequest, pk: int) -> HttpResponse:
     form = ColumnsForm(posted(request), instance=job)
     if form.is_valid():
         form.save()
-        stages.start_check(job)
+        try:
+            stages.start_check(job)
+        except stages.WrongStageError as error:
+            messages.error(request, str(error))
         return redirect("recipients:import_job", pk)
     rows = form.column_rows(stages.sample_of(job))
     context = {"job": job, "form": form, "rows": rows, "steps": _steps(1, job)}

@@ -5,22 +5,55 @@ import csv
 import datetime as dt
 import io
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError
 
 import openpyxl
+import structlog
 from openpyxl.utils.exceptions import InvalidFileException
+
+log = structlog.get_logger(__name__)
 
 SAMPLE = 64 * 1024
 DELIMITERS = ",;\t|"
 ZIP, OLD_EXCEL = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+# What begins like this is text, and no table. Some programs call a web page .xls.
+NO_TABLES = (
+    (b"%PDF", "a PDF"),
+    (b"<", "a web page"),
+    (b"{", "JSON"),
+    (b"[{", "JSON"),
+    (b"BEGIN:VCARD", "a vCard"),
+)
 LARGEST_UNZIPPED = 1024**3
+LARGEST_STRINGS = 128 * 1024**2  # the texts of a workbook are read at once
+STRINGS = "xl/sharedstrings.xml"
+LAST_ROW = 1_048_576  # of Excel itself
+MOST_COLUMNS = 200
+STRAY = 3  # signs that no text has and a broken program may leave in one all the same; or of a hundred letters one
+# Whatever is wrong with a workbook: neither the ZIP, nor the XML in it, nor openpyxl promises how it fails.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ParseError,
+    InvalidFileException,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    OSError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 Cells = list[str]
 
@@ -43,6 +76,7 @@ class Sheet:
 
     def __init__(self, read: "Callable[[Sheet], Iterator[Cells]]") -> None:
         self._read = read
+        self.row = 0  # that was read last
         self.share = 0.0
 
     def __iter__(self) -> Iterator[Cells]:
@@ -50,11 +84,15 @@ class Sheet:
             yield from self._read(self)
         except csv.Error as error:
             raise SheetError(
-                f"The file breaks off in the middle of a row: {error}. Save it again."
+                f"The file breaks off in the middle of row {self.row + 1:,}: {error}. A quote may not be closed "
+                "there. Correct it, or save the file again."
             ) from error
         except UnicodeError as error:
             raise SheetError("The file changes its encoding on the way. Save it again as UTF-8.") from error
-        except (zipfile.BadZipFile, ParseError, KeyError, ValueError) as error:
+        except SheetError:
+            raise
+        except DAMAGED as error:
+            log.warning("sheet_damaged", row=self.row, error=repr(error)[:200])
             raise SheetError("The workbook is damaged. Open it, save it again as .xlsx or CSV.") from error
 
 
@@ -71,7 +109,10 @@ def detect(file: BinaryIO) -> Format:
         return Format(kind="xlsx")
     encoding = _encoding(file, head)
     text = _decoded(head, encoding)
-    if "\0" in text:
+    begins = text.lstrip("\ufeff \r\n\t").encode()
+    if what := next((what for beginning, what in NO_TABLES if begins.startswith(beginning)), ""):
+        raise SheetError(f"This is {what}, not a table. Save it as CSV or XLSX, and choose that.")
+    if sum(sign < " " and sign not in "\t\n\r" for sign in text) > max(STRAY, len(text) // 100):
         raise SheetError("This is not a table. Choose a CSV or XLSX file with one recipient per row.")
     return Format(kind="csv", encoding=encoding, delimiter=_delimiter(text))
 
@@ -83,7 +124,7 @@ def opened(file: BinaryIO, found: Format) -> Iterator[Sheet]:
     if found.kind == "xlsx":
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
         try:
-            yield Sheet(partial(_xlsx_rows, workbook.worksheets[0]))
+            yield Sheet(partial(_xlsx_rows, _first_shown(workbook)))
         finally:
             workbook.close()
         return
@@ -94,11 +135,25 @@ def opened(file: BinaryIO, found: Format) -> Iterator[Sheet]:
         stream.detach()
 
 
+def from_first_filled(rows: Iterable[Cells]) -> Iterator[tuple[int, Cells]]:
+    """The rows with their numbers, without the empty ones above the table."""
+    return dropwhile(lambda row: not any(cell.strip() for cell in row[1]), enumerate(rows, start=1))
+
+
+def _first_shown(workbook: Any) -> Any:
+    sheets = workbook.worksheets
+    return next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
+
+
 def _xlsx_rows(worksheet: Any, sheet: Sheet) -> Iterator[Cells]:
-    # Other programs than Excel may leave out how many rows there are, or get it wrong.
+    # Other programs than Excel may leave out how many rows there are, or get it wrong: it says how far we are, and
+    # not how wide a row is.
     expected = worksheet.max_row or 0
+    worksheet.reset_dimensions()
     for number, values in enumerate(worksheet.iter_rows(values_only=True), start=1):
-        sheet.share = min(number / expected, 1.0) if expected else 0.0
+        if number > LAST_ROW:
+            raise SheetError("The workbook names rows that no sheet has. Open it, and save it again.")
+        sheet.row, sheet.share = number, min(number / expected, 1.0) if expected else 0.0
         yield [_as_text(value) for value in values]
 
 
@@ -106,10 +161,41 @@ def _csv_rows(file: BinaryIO, stream: io.TextIOWrapper, delimiter: str, sheet: S
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     stream.seek(0)
-    for number, cells in enumerate(csv.reader(_without_hint(stream), delimiter=delimiter), start=1):
-        if number % 500 == 0:
+    lines = _Lines(_without_hint(stream))
+    for sheet.row, cells in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
+        if sheet.row % 500 == 0:
             sheet.share = min(file.tell() / size, 1.0)
+        if lines.never_closed():
+            raise SheetError(
+                f"A quote that begins in row {sheet.row:,} is never closed, so all after it would be one cell. "
+                "Correct it, or save the file again."
+            )
         yield [cell.replace("\0", "") for cell in cells]
+
+
+class _Lines:
+    """The lines of a CSV file for its reader, which takes a quote that nobody closes without a word."""
+
+    def __init__(self, stream: Iterable[str]) -> None:
+        self._lines = iter(stream)
+        self._taken = list[str]()  # for the row that is being read
+        self._ended = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines, None)
+        if line is None:
+            self._ended = True
+            raise StopIteration
+        self._taken.append(line)
+        return line
+
+    def never_closed(self) -> bool:
+        """Whether the row that was just read took several lines to the end of the file, looking for a quote."""
+        taken, self._taken = self._taken, []
+        return self._ended and len(taken) > 1 and sum(line.count('"') for line in taken) % 2 == 1
 
 
 def _without_hint(lines: Iterable[str]) -> Iterator[str]:
@@ -135,15 +221,18 @@ def _as_text(value: object) -> str:
 def _check_workbook(file: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
-            unzipped = sum(entry.file_size for entry in archive.infolist())
-        if unzipped > LARGEST_UNZIPPED:
-            raise SheetError("The workbook is too large once it is unpacked. Save the sheet as CSV.")
+            sizes = {entry.filename.lower(): entry.file_size for entry in archive.infolist()}
+        too_large = sum(sizes.values()) > LARGEST_UNZIPPED or sizes.get(STRINGS, 0) > LARGEST_STRINGS
         file.seek(0)
-        openpyxl.load_workbook(file, read_only=True).close()
-    except (zipfile.BadZipFile, InvalidFileException, KeyError, ParseError, ValueError) as error:
-        if isinstance(error, SheetError):
-            raise
-        raise SheetError("This is not an Excel workbook. Choose a CSV or XLSX file.") from error
+        if not too_large:
+            openpyxl.load_workbook(file, read_only=True).close()
+    except DAMAGED as error:
+        log.warning("sheet_damaged", error=repr(error)[:200])
+        raise SheetError(
+            "This is not an Excel workbook, or one that cannot be read. Save its sheet as CSV, and choose that."
+        ) from error
+    if too_large:
+        raise SheetError("The workbook is too large once it is unpacked. Save the sheet as CSV.")
 
 
 def _encoding(file: BinaryIO, head: bytes) -> str:
@@ -156,7 +245,7 @@ def _encoding(file: BinaryIO, head: bytes) -> str:
         if head.startswith(mark):
             return encoding
     evens, odds = head[::2].count(0), head[1::2].count(0)
-    if max(evens, odds) > len(head) // 8:
+    if max(evens, odds) > len(head) // 8 and min(evens, odds) * 10 <= max(evens, odds):
         return "utf-16-be" if evens > odds else "utf-16-le"
     return next((name for name in ("utf-8", "cp1252") if _fits(file, name)), "latin-1")
 

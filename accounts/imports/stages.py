@@ -15,7 +15,14 @@ from accounts.imports import progress
 from accounts.imports.check import check
 from accounts.imports.columns import guess
 from accounts.imports.save import save
-from accounts.imports.sheets import Format, SheetError, detect, opened
+from accounts.imports.sheets import (
+    MOST_COLUMNS,
+    Format,
+    SheetError,
+    detect,
+    from_first_filled,
+    opened,
+)
 from accounts.models import Import, User
 from accounts.regions import region_of
 from activity import counters
@@ -64,8 +71,14 @@ def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Impo
 
 
 def sample(file: BinaryIO, found: Format) -> list[list[str]]:
+    """The first rows of the table, titles included. Raises SheetError."""
     with opened(file, found) as sheet:
-        return list(islice(sheet, SAMPLE_ROWS + 1))
+        rows = [cells for _, cells in islice(from_first_filled(sheet), SAMPLE_ROWS + 1)]
+    if not rows:
+        raise SheetError("The first sheet is empty. Choose a file with one recipient per row.")
+    if max(len(cells) for cells in rows) > MOST_COLUMNS:
+        raise SheetError(f"The file has more than {MOST_COLUMNS} columns. Keep those that are needed.")
+    return rows
 
 
 def sample_of(job: Import) -> list[list[str]]:

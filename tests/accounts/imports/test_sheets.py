@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+import re
 import zipfile
 
 import openpyxl
@@ -86,6 +87,86 @@ def test_a_workbook_is_read_as_its_owner_sees_it() -> None:
     ]
 
 
+def with_sheet(data: bytes, *, strings: bytes = b"") -> bytes:
+    """A workbook whose sheet has these rows, as bytes that openpyxl would never write."""
+    content = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(workbook(["Phone"]))) as made,
+        zipfile.ZipFile(content, "w", 8) as changed,
+    ):
+        for name in made.namelist():
+            part = made.read(name)
+            if name.endswith("sheet1.xml"):
+                part = re.sub(rb"<sheetData>.*</sheetData>", b"<sheetData>" + data + b"</sheetData>", part)
+            if strings:
+                part = part.replace(b"</Types>", TYPE + b"</Types>").replace(b"</Relationships>", TIE)
+            changed.writestr(name, part)
+        if strings:
+            changed.writestr("xl/sharedStrings.xml", strings)
+    return content.getvalue()
+
+
+MAIN = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+OFFICE = b"application/vnd.openxmlformats-officedocument.spreadsheetml"
+TYPE = b'<Override PartName="/xl/sharedStrings.xml" ContentType="%s.sharedStrings+xml"/>' % OFFICE
+TIE = (
+    b'<Relationship Id="rId9" Target="sharedStrings.xml" Type="http://schemas.openxmlformats.org/'
+    b'officeDocument/2006/relationships/sharedStrings"/></Relationships>'
+)
+LAUGHS = b"".join(b'<!ENTITY %c "%s">' % (c, b"&%c;" % (c - 1) * 10) for c in range(ord("b"), ord("j")))
+BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]><sst %s><si><t>&i;</t></si></sst>' % (LAUGHS, MAIN)
+THIEF = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><sst %s><si><t>&a;</t></si></sst>' % MAIN
+FIRST = b'<row r="1"><c r="A1" t="s"><v>0</v></c></row>'
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        pytest.param(with_sheet(FIRST, strings=BOMB), "cannot be read", id="an XML bomb"),
+        pytest.param(with_sheet(FIRST, strings=THIEF), "cannot be read", id="a file of ours"),
+        pytest.param(with_sheet(FIRST, strings=b"<sst %s></sst>" % MAIN), "is damaged", id="no such text"),
+        pytest.param(with_sheet(b'<row r="1"><c r="A1"><v>x</v></c></row>'), "is damaged", id="no number"),
+        pytest.param(
+            with_sheet(b'<row r="99999999"><c r="A1"><v>1</v></c></row>'), "no sheet has", id="no row"
+        ),
+        pytest.param(with_sheet(b"<row><c"), "is damaged", id="cut XML"),
+        pytest.param(with_sheet(FIRST)[:4000], "cannot be read", id="cut ZIP"),
+    ],
+)
+def test_a_workbook_that_is_broken_or_hostile_is_refused_in_a_sentence(content: bytes, why: str) -> None:
+    with pytest.raises(SheetError, match=why):
+        rows(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("xl/worksheets/sheet1.xml", 2**30 + 1), ("xl/sharedStrings.xml", 2**28)]
+)
+def test_a_workbook_that_claims_to_be_huge_is_not_even_opened(name: str, size: int) -> None:
+    content = bytearray(with_sheet(FIRST, strings=b"<sst %s></sst>" % MAIN))
+    entry = content.rindex(name.encode()) - 46  # in the directory at the end
+    content[entry + 24 : entry + 28] = size.to_bytes(4, "little")
+    with pytest.raises(SheetError, match="too large once it is unpacked"):
+        rows(bytes(content))
+
+
+def test_the_first_sheet_that_is_shown_is_read() -> None:
+    book = openpyxl.Workbook()
+    notes, people = book.worksheets[0], book.create_sheet("People")
+    notes.sheet_state = "hidden"
+    notes.append(["nobody"])
+    people.append(["+60123456789"])
+    content = io.BytesIO()
+    book.save(content)
+    assert rows(content.getvalue()) == [["+60123456789"]]
+
+
+def test_numbers_of_a_workbook_keep_their_digits() -> None:
+    content = with_sheet(
+        b'<row r="1"><c r="A1"><v>6.0123456789E10</v></c><c r="B1" t="e"><v>#N/A</v></c></row>'
+    )
+    assert rows(content) == [["60123456789", "#N/A"]]
+
+
 def test_reading_says_how_far_it_is() -> None:
     file = io.BytesIO(b"a,b\n" * 100_000)
     with opened(file, detect(file)) as sheet:
@@ -103,11 +184,29 @@ def test_reading_says_how_far_it_is() -> None:
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Excel"),
         (b"PK\x03\x04 and then nothing", "not an Excel workbook"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\xff\0\xfe\x01\x02", "not a table"),
+        (b"\x1f\x8b\x08\0" + bytes(range(256)) * 4, "not a table"),
+        (TEXT.encode("utf-32"), "not a table"),
+        (b"%PDF-1.7\n1 0 obj\n", "a PDF"),
+        (b"\xef\xbb\xbf <html><table><tr><td>1</td></tr></table></html>", "a web page"),
+        (b'[{"phone": "+60123456789"}]', "JSON"),
+        (b"BEGIN:VCARD\nTEL:+60123456789\n", "a vCard"),
+        (b'Name,Phone\n"Ann,+60123456789\nBen,+60123456780\n', "begins in row 2 is never closed"),
+        (b"Name,Phone\nAnn,1\n" + b"x" * 200_000 + b",1\n", "in the middle of row 3"),
     ],
 )
 def test_what_is_no_table_is_refused_with_what_to_do(content: bytes, why: str) -> None:
     with pytest.raises(SheetError, match=why):
         rows(content)
+
+
+@pytest.mark.parametrize("content", [b'Name,Size\nAnn,5" pipe\nBen,6" pipe\n', b'Name\n"Ann\nLee"\nBen,6"\n'])
+def test_a_quote_that_is_none_is_left_alone(content: bytes) -> None:
+    assert rows(content)[-1][0] == "Ben"
+
+
+def test_a_stray_zero_is_dropped_wherever_it_is() -> None:
+    assert rows(b"Name,Phone\nA\0nn,+60123456789\n")[1] == ["Ann", "+60123456789"]
+    assert rows(b"Name,Phone\n" + b"Ben,1\n" * 20_000 + b"A\0nn,2\n")[-1] == ["Ann", "2"]
 
 
 def test_another_zip_is_no_workbook() -> None:

@@ -1,5 +1,6 @@
 """The life of an import: nothing is saved before it is confirmed, and then all of it or nothing."""
 
+import datetime as dt
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,6 +44,54 @@ def test_an_upload_guesses_and_saves_nobody(owner: User) -> None:
     assert [column["means"] for column in job.columns] == ["address", "name", "tags", "variable"]
     assert stages.sample_of(job)[1] == ["+60123456789", "Ann", "Choir", "Ipoh"]
     assert not Recipient.objects.exists()
+
+
+def test_empty_rows_above_the_table_and_in_it_are_left_out(owner: User) -> None:
+    job = checked(owner, "\n,\nPhone,Name\n\n+60123456789,Ann\n , \n+60123456780,Ben\n")
+    assert [column["title"] for column in job.columns] == ["Phone", "Name"]
+    assert list(job.rows.values_list("number", "name")) == [(5, "Ann"), (7, "Ben")]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (workbook(), "first sheet is empty"),
+        (("a," * 201 + "\n").encode(), "more than 200 columns"),
+    ],
+)
+def test_what_has_no_rows_or_far_too_many_columns_is_refused_at_once(
+    owner: User, content: bytes, why: str
+) -> None:
+    with pytest.raises(SheetError, match=why):
+        upload(owner, content)
+    assert not Import.objects.exists()
+
+
+def test_two_columns_with_one_title_are_two_variables_until_somebody_says_otherwise(owner: User) -> None:
+    job = checked(owner, "Phone,City,City\n+60123456789,Ipoh,KL\n")
+    stages.confirm(job)
+    assert Recipient.objects.get().fields == {"city": "Ipoh", "city_2": "KL"}
+
+
+@pytest.mark.parametrize(
+    ("number", "address"),
+    [
+        (60123456789.0, "+60123456789"),
+        ("60123456789.0", "+60123456789"),
+        ("'+60123456789", "+60123456789"),
+        (dt.datetime.fromisoformat("2026-11-20"), None),
+        ("6.01E+10", None),
+        ("=A1", None),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_numbers_of_a_workbook_are_read_or_refused_and_never_changed(
+    owner: User, number: object, address: str | None
+) -> None:
+    job = checked(owner, workbook(["Phone", "Name"], [60123456780, "Ben"], [number, "Ann"]))
+    row = job.rows.get(name="Ann")
+    assert (row.address, bool(row.problem)) == (address or "", address is None)
 
 
 def test_a_file_that_is_no_table_leaves_nothing_behind(owner: User) -> None:
