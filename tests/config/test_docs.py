@@ -22,6 +22,7 @@ PROGRAMS = [
     PROJECT / "Procfile",
     PROJECT / "compose.yaml",
     PROJECT / "tests" / "browser" / "conftest.py",
+    PROJECT / "tests" / "delivery" / "transports" / "postfix.py",
 ]
 NOT_OURS = {"PATH", "MAKELEVEL", "DJANGO_SETTINGS_MODULE", "DJANGO_ALLOW_ASYNC_UNSAFE"}
 OURS = ("accounts", "reminders", "delivery", "activity")

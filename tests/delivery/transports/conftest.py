@@ -5,8 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.process import SandboxProcess
+from tests.delivery.transports import postfix
 from tests.delivery.transports.harness import port_without_server
 from tests.delivery.transports.synapse import Synapse, running
+
+collect_ignore = [] if postfix.is_wanted() else ["test_postfix.py"]
 
 
 @pytest.fixture(scope="session")
