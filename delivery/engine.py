@@ -38,6 +38,7 @@ from delivery.queues import Rest
 from delivery.records import Begun, Counts, Landing, Ledgered
 from delivery.render import MissingVariableError
 from delivery.retry import Effect, Verdict
+from delivery.seats import seats
 from delivery.slots import Served, Slot, landing_of
 from delivery.slowdown import SlowDown
 from delivery.states import PauseReason, TargetStatus, WaitReason
@@ -55,7 +56,18 @@ stopping = threading.Event()  # the worker shuts down: finish what is in the air
 
 
 def pump(account_id: int) -> None:
-    """Serve an account.
+    """Serve an account, or come back soon if too many are served here already."""
+    if not seats.take():
+        queues.put_off(account_id)
+        return
+    try:
+        _serve(account_id)
+    finally:
+        seats.leave()
+
+
+def _serve(account_id: int) -> None:
+    """One shift.
 
     1. Take its lease, or end at once: another pump has it.
     2. Put right what a dead pump left behind.
@@ -79,7 +91,7 @@ def pump(account_id: int) -> None:
             if rest.seconds() > LONGEST_NAP:
                 lifecycle.end_full_days(account)
     finally:
-        queues.end_shift(lease, rest)
+        queues.end_shift(lease, rest, others_first=seats.crowded())
         connection.close()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import structlog
@@ -22,6 +23,8 @@ class Keeper:
     def __init__(self) -> None:
         self._held: dict[Lease, Callable[[], None]] = {}
         self._keeping: asyncio.Task[None] | None = None
+        # Not one of the loop's own: names that do not resolve and files that are slow to read can take all of them.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="keeper")
 
     @contextmanager
     def keeping(self, held: Lease, *, lost: Callable[[], None]) -> Iterator[None]:
@@ -37,7 +40,8 @@ class Keeper:
     async def _keep(self) -> None:
         try:
             while self._held:
-                for gone in await asyncio.to_thread(_renew, list(self._held)):
+                held = list(self._held)
+                for gone in await asyncio.get_running_loop().run_in_executor(self._thread, _renew, held):
                     if tell := self._held.pop(gone, None):
                         log.warning("lease_lost", account=gone.account_id)
                         tell()

@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 LONGEST_COUNTDOWN = 60.0  # a longer wait is left to the tick: Redis would redeliver it
 PUMP = "delivery.pump"
 KNOCK_MS = 600_000  # longer than a shift and its slowest message
+OFF = timedelta(seconds=2)  # for which a pump that found no seat is put off
+OTHERS_FIRST = 8.0  # seconds within which all who were put off have asked again
 AHEAD_MS = 3000  # for which pumps stand back; whoever is ahead asks again every second
 
 
@@ -51,6 +53,11 @@ class Rest:
     @classmethod
     def after(cls, seconds: float, reason: WaitReason) -> "Rest":
         return cls(until=datetime.now(UTC) + timedelta(seconds=seconds), reason=reason)
+
+    def no_sooner_than(self, seconds: float) -> "Rest":
+        """This rest, or a longer one."""
+        sooner = self.until is not None and self.seconds() < seconds
+        return Rest.after(seconds, self.reason or WaitReason.GAP) if sooner else self
 
     @property
     def at(self) -> float:
@@ -108,6 +115,15 @@ def _quietly(send: Callable[[], object]) -> None:
 def watchdog() -> datetime:
     """When to look after an account that is at work; the lease of a pump that died has run out by then."""
     return datetime.now(UTC) + timedelta(seconds=settings.LEASE_SECONDS + 5)
+
+
+def put_off(account_id: int) -> None:
+    """Try again soon. By the wake-up and not by a message: those would add up."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE accounts_account SET wake_at = %(soon)s WHERE id = %(account)s AND wake_at > %(soon)s",
+            {"account": account_id, "soon": datetime.now(UTC) + OFF},
+        )
 
 
 def take_lease(account_id: int, *, ahead: bool = False) -> Lease | None:
@@ -195,14 +211,17 @@ RETURNING a.owner_id, a.wake_at
 """
 
 
-def end_shift(held: Lease, rest: Rest) -> None:
+def end_shift(held: Lease, rest: Rest, *, others_first: bool = False) -> None:
     """Say when to come back, release the lease, and send the next pump if it is wanted within a minute.
 
-    Who knocked is answered in the database as well: the message that is sent for it may be lost.
+    Who knocked is answered in the database as well: the message that is sent for it may be lost. `others_first`
+    is for a worker in which other accounts wait for a seat.
     """
     knocked = _knocked(held.account_id)
     if knocked:
         rest = Rest(until=datetime.now(UTC), reason=rest.reason)
+    if others_first:
+        rest = rest.no_sooner_than(OTHERS_FIRST)
     arguments: dict[str, Any] = {
         "account": held.account_id,
         "fence": held.fence,
@@ -215,7 +234,8 @@ def end_shift(held: Lease, rest: Rest) -> None:
         cursor.execute(LOCK, arguments)
         cursor.execute(END_SHIFT, arguments)
         row = cursor.fetchone()
-    _quietly(lambda: _hand_over(held, rest, wanted=row is not None and row[1] is not None, knocked=knocked))
+    wanted = knocked or (row is not None and row[1] is not None)
+    _quietly(lambda: _hand_over(held, rest, wanted=wanted, others_first=others_first))
     if row is not None:
         events.account_changed(held.account_id, row[0])
 
@@ -227,9 +247,9 @@ def _knocked(account_id: int) -> bool:
         return True  # nobody knows: one pump too many does no harm
 
 
-def _hand_over(held: Lease, rest: Rest, *, wanted: bool, knocked: bool) -> None:
+def _hand_over(held: Lease, rest: Rest, *, wanted: bool, others_first: bool) -> None:
     lease.release(client(), held)
-    if _knocked(held.account_id) or knocked:
-        wake([held.account_id])
+    if _knocked(held.account_id):
+        wake([held.account_id], countdown=OTHERS_FIRST if others_first else 0)
     elif wanted and rest.until is not None and rest.seconds() <= LONGEST_COUNTDOWN:
         wake([held.account_id], countdown=rest.seconds())

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 from celery import bootsteps
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import celeryd_after_setup, worker_ready, worker_shutting_down
 from celery.worker.control import control_command
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -22,6 +22,7 @@ from activity.health import saw_worker
 from config.celery import app
 from delivery import engine
 from delivery.queues import queue_name
+from delivery.seats import seats
 from delivery.wire import wire
 
 log = structlog.get_logger(__name__)
@@ -111,6 +112,11 @@ class Channel(redis.Channel):
 
 
 redis.Transport.Channel = Channel
+
+
+@celeryd_after_setup.connect
+def _seat(instance: Any, **_: Any) -> None:
+    seats.share(instance.concurrency)
 
 
 @worker_ready.connect

@@ -155,6 +155,10 @@ def resume(*, run: int) -> None:
     lifecycle.resume(Run.objects.get(pk=run))
 
 
+def cancel(*, run: int) -> None:
+    lifecycle.cancel(Run.objects.get(pk=run))
+
+
 def send_pumps(*, account: int, times: int) -> None:
     queues.wake([account] * times)
 
@@ -192,6 +196,7 @@ VERBS: dict[str, Callable[..., Any]] = {
         account,
         start_account,
         resume,
+        cancel,
         send_pumps,
         close_window,
         open_window,

@@ -136,6 +136,9 @@ class Operator:
     def resume(self, run: int) -> None:
         self._ask("resume", run=run)
 
+    def cancel(self, run: int) -> None:
+        self._ask("cancel", run=run)
+
     def send_pumps(self, account: int, *, times: int) -> None:
         self._ask("send_pumps", account=account, times=times)
 

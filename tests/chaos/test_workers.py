@@ -111,3 +111,24 @@ def test_a_worker_that_stood_still_repeats_nothing_when_it_goes_on(lab: Lab) -> 
     arrived = sender.seen.arrivals()
     assert max(arrived.values()) == 1
     assert all(f"{target.key}-0" in arrived for target in targets if target.status == "sent")
+
+
+@pytest.mark.soak
+def test_a_worker_with_more_busy_accounts_than_threads_serves_them_in_turn_and_fires_on_time(
+    lab: Lab,
+) -> None:
+    lab.kill_workers()
+    lab.start_worker(threads=6)
+    busy = [lab.add_account(limits={"per_minute": 120}) for _ in range(10)]
+    runs = [lab.operator.fire(sender.id, targets=400) for sender in busy]
+    late = lab.add_account()
+    lab.asked(busy, 20)
+
+    [reminder] = lab.operator.schedule(late.id, targets=2, after=[3.0])
+
+    lab.until(lambda: lab.operator.firings([reminder]), "the reminder fires", 30)
+    lab.until(lambda: len(late.seen.delivered()) == 2, "its account has its turn")
+    lab.until(lambda: all(sender.seen.delivered() for sender in busy), "all accounts have theirs")
+    lab.kill_workers()
+    for run in runs:
+        lab.operator.cancel(run)

@@ -1,6 +1,7 @@
 """The keeper: leases stay while their pumps work, and a pump whose lease is gone hears of it."""
 
 import asyncio
+import threading
 
 from pytest_django import Settings
 from redis import Redis
@@ -19,6 +20,26 @@ def test_a_lease_is_renewed_while_it_is_kept(redis: Redis, settings: Settings) -
     async def scene() -> None:
         with Keeper().keeping(lease, lost=lambda: None):
             await asyncio.sleep(0.1)
+
+    asyncio.run(scene())
+    assert redis.pttl(lease_key(1)) > 300
+
+
+def test_leases_are_renewed_while_the_loop_waits_for_names_and_files(
+    redis: Redis, settings: Settings
+) -> None:
+    """Both are looked up in threads of the loop, of which there are few."""
+    settings.LEASE_SECONDS = 2
+    lease = acquire(redis, 1, ttl_ms=300, next_fence=lambda: 1)
+    assert lease is not None
+    ends = threading.Event()
+
+    async def scene() -> None:
+        for _ in range(64):
+            asyncio.get_running_loop().run_in_executor(None, ends.wait)
+        with Keeper().keeping(lease, lost=lambda: None):
+            await asyncio.sleep(0.2)
+        ends.set()
 
     asyncio.run(scene())
     assert redis.pttl(lease_key(1)) > 300
