@@ -17,8 +17,10 @@ from django.utils import timezone
 from accounts.models import Account, TeamMate, User
 from delivery.models import Run, RunAccount
 from delivery.states import PauseReason, RunStatus
-from reminders.models import FollowUpStep, Reminder
+from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
 
+OPERATOR = 2  # whose account is the busiest
+LETTER = "Hello {{ name }}, see you at {{ place }}."
 SQL = Path(__file__).with_suffix(".sql")
 
 
@@ -31,6 +33,16 @@ class Size:
     owners: int = 100
     accounts: int = 500
     runs: int = 2_000
+
+    @property
+    def draft(self) -> int:
+        """The reminder that names a long address book."""
+        return self.runs + 1
+
+    @property
+    def by_tag(self) -> int:
+        """The one that goes to the same by a tag."""
+        return self.runs + 2
 
     @property
     def biggest_run(self) -> int:
@@ -54,6 +66,9 @@ def fill(size: Size) -> None:
     _store(_reminders(size, now))
     _store(_runs(size, now))
     _store(_shares(size))
+    _store(_to_many(size))
+    _store(Part(reminder_id=pk, text=LETTER) for pk in (size.draft, size.by_tag))
+    _store(ReminderAccount(reminder_id=pk, account_id=1) for pk in (size.draft, size.by_tag))
     _store([FollowUpStep(id=1, reminder_id=1, after_hours=24, text="Still interested?")])
     values = {
         "targets": size.targets,
@@ -62,6 +77,10 @@ def fill(size: Size) -> None:
         "accounts": size.accounts,
         "runs": size.runs,
         "recipients": max(size.biggest_run, size.per_run),
+        "audience": size.biggest_run,
+        "operator": OPERATOR,
+        "draft": size.draft,
+        "by_tag": size.by_tag,
     }
     with connection.cursor() as cursor:
         cursor.execute(SQL.read_text(), values)
@@ -103,6 +122,15 @@ def _reminders(size: Size, now: datetime) -> Iterator[Reminder]:
             schedule="cron",
             cron="0 9 * * *",
             next_fire_at=now + timedelta(minutes=n % 1440 - 3),
+        )
+
+
+def _to_many(size: Size) -> Iterator[Reminder]:
+    """A draft and a reminder that is scheduled, for the long address book that crowd.sql makes."""
+    draft, scheduled = Reminder.Status.DRAFT, Reminder.Status.SCHEDULED
+    for pk, status in ((size.draft, draft), (size.by_tag, scheduled)):
+        yield Reminder(
+            id=pk, owner_id=OPERATOR, name=f"to-many-{pk}", status=status, schedule=Reminder.Schedule.BY_HAND
         )
 
 

@@ -8,6 +8,22 @@ SELECT n, 1 + mod(n, %(owners)s), 'whatsapp', 'group', (120363000000000000 + n) 
        CASE WHEN mod(n, 500) = 0 THEN now() + (mod(n, 96) - 48) * interval '1 hour' END, now()
 FROM generate_series(1, %(recipients)s) n;
 
+-- The operator of the busiest account has a long address book, in one tag. One draft names all of it, one reminder
+-- that is scheduled goes to the tag; every hundredth lacks what their messages ask for, and some opted out.
+INSERT INTO accounts_recipient (id, owner_id, channel, kind, address, name, fields, attempts, opted_out_at,
+                                created_at)
+SELECT %(recipients)s + n, %(operator)s, 'whatsapp', 'group', (120363100000000000 + n) || '@g.us',
+       'Class ' || n || ' of ' || md5(n::text),
+       CASE WHEN mod(n, 100) = 0 THEN '{}' ELSE '{"place": "Hall"}' END::jsonb, 0,
+       CASE WHEN mod(n, 1000) = 1 THEN now() END, now()
+FROM generate_series(1, %(audience)s) n;
+INSERT INTO accounts_tag (id, owner_id, name) VALUES (1, %(operator)s, 'Everyone');
+INSERT INTO accounts_recipient_tags (recipient_id, tag_id)
+SELECT %(recipients)s + n, 1 FROM generate_series(1, %(audience)s) n;
+INSERT INTO reminders_reminder_recipients (reminder_id, recipient_id)
+SELECT %(draft)s, %(recipients)s + n FROM generate_series(1, %(audience)s) n;
+INSERT INTO reminders_reminder_tags (reminder_id, tag_id) VALUES (%(by_tag)s, 1);
+
 -- A run takes its recipients in a row, from a place of its own in their list. Three of a running run are in
 -- flight; the one of a partial run that failed is its first.
 INSERT INTO delivery_runtarget (run_id, recipient_id, account_id, status, not_before, fence, claimed_at)

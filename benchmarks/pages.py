@@ -26,8 +26,7 @@ MOST_MS = 100.0
 MOST_QUERIES = 25
 APPS = ("accounts", "reminders", "delivery", "activity")
 
-# The operator of the crowd whose account is the busiest, and rows of theirs: run 1 is the biggest of all.
-OPERATOR = 2
+# Rows of the crowd's operator: run 1 is the biggest of all.
 ROWS: Mapping[str, int] = {"runs": 1, "reminders": 1, "accounts": 1, "recipients": 1}
 # What is no page: sockets' stand-ins, files, forms of the admin, and what only answers a POST.
 NOT_PAGES = frozenset({"healthz", "readyz", "service_worker", "logout", "login", "styleguide"})
@@ -91,6 +90,18 @@ def narrowed() -> Iterator[tuple[str, str]]:
     yield "activity:attempts far back", f"{attempts}?after=500000"
 
 
+def to_many(size: crowd.Size) -> Iterator[tuple[str, str]]:
+    """Every page of a reminder that goes to as many as the biggest run has targets."""
+    steps = ("page", "message", "recipients", "when", "review", "fire")
+    for what, pk in (("a long list", size.draft), ("a long tag", size.by_tag)):
+        for step in steps:
+            yield f"reminders:{step} to {what}", reverse(f"reminders:{step}", args=[pk])
+    chosen = reverse("reminders:recipients", args=[size.draft])
+    yield "reminders:recipients chosen", f"{chosen}?show=chosen"
+    yield "reminders:recipients excluded", f"{chosen}?show=excluded"
+    yield "reminders:recipients searched", f"{chosen}?q=class+77"
+
+
 def _names(patterns: Sequence[URLPattern | URLResolver], space: str = "") -> Iterator[str]:
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
@@ -125,14 +136,16 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     parser.add_argument("--targets", type=int, default=1_000_000)
     parser.add_argument("--attempts", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=60)
+    parser.add_argument("--only", default="", help="Ask for addresses that contain this.")
     options = parser.parse_args(argv)
     with scratch.database("pages"):
-        crowd.fill(crowd.Size(targets=options.targets, attempts=options.attempts))
+        size = crowd.Size(targets=options.targets, attempts=options.attempts)
+        crowd.fill(size)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
         with override_settings(**SERVED):
             logging.disable(logging.WARNING)  # a line per request would be measured too
-            answers = list(_everything(options.times))
+            answers = list(_everything(size, options.times, only=options.only))
             logging.disable(logging.NOTSET)
     _print(answers)
     slowest = max(answers, key=lambda asked: asked.p95_ms)
@@ -146,17 +159,17 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _everything(times: int) -> Iterator[Asked]:
+def _everything(size: crowd.Size, times: int, *, only: str = "") -> Iterator[Asked]:
     staff = User.objects.create(username="staff", password="!", is_staff=True)
-    operator = User.objects.get(pk=OPERATOR)
+    operator = User.objects.get(pk=crowd.OPERATOR)
     for person, pages in (
-        (operator, [*addresses(), *narrowed()]),
+        (operator, [*addresses(), *narrowed(), *to_many(size)]),
         (staff, [*addresses(), *narrowed(), *admin_lists()]),
     ):
         client = Client(headers={"host": "localhost"})
         client.force_login(person)
         for name, address in pages:
-            if asked := ask(client, f"{name} ({person})", address, times=times):
+            if only in address and (asked := ask(client, f"{name} ({person})", address, times=times)):
                 yield asked
 
 

@@ -3,8 +3,10 @@
 `fanout.py` makes targets of the same rows by the same rule, so that what a page promises is what a run does.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -53,12 +55,18 @@ GIVEN = f"""
     JOIN accounts_recipient p ON p.id = given.recipient_id
 """  # noqa: S608 - made of constants
 
-SHARES = f"SELECT account_id, count(*) FROM ({DEALT}) dealt WHERE refused = '' GROUP BY 1"  # noqa: S608
-
+# Everything that a page tells of the audience, in one pass over it. `wants` are a column for each variable: whether
+# it is missing. A field goes before the column of the same name, as in `claims.Claimed.values`.
+LACKS = """COALESCE(CASE WHEN p.fields ? %({name})s THEN p.fields ->> %({name})s
+                         WHEN %({name})s = 'name' THEN p.name
+                         WHEN %({name})s = 'address' THEN p.address END, '') = '' AS {name}"""
 COUNT = f"""
-WITH audience AS ({AUDIENCE})
-SELECT {REFUSED} AS refused, p.kind, count(*)
-FROM audience JOIN accounts_recipient p ON p.id = audience.id GROUP BY 1, 2
+SELECT refused, kind, CASE WHEN account_id = ANY(%(accounts)s) THEN account_id END, count(*){{counts}}
+FROM (
+    SELECT p.kind, p.account_id, {REFUSED} AS refused{{wants}}
+    FROM ({AUDIENCE}) audience JOIN accounts_recipient p ON p.id = audience.id
+) known
+GROUP BY 1, 2, 3
 """  # noqa: S608 - made of constants
 
 # Named and tagged, without looking who they are: whoever is both counts twice, and counting stops where it is enough.
@@ -75,19 +83,6 @@ SELECT wanted.id, (
 FROM unnest(%(reminders)s::bigint[]) AS wanted(id)
 """
 
-# A field goes before the column of the same name, as in `claims.Claimed.values`.
-LACKING = f"""
-WITH audience AS ({AUDIENCE})
-SELECT wanted.name, count(*)
-FROM audience JOIN accounts_recipient p ON p.id = audience.id
-CROSS JOIN unnest(%(names)s::text[]) wanted(name)
-WHERE {REFUSED} = ''
-  AND COALESCE(CASE WHEN p.fields ? wanted.name THEN p.fields ->> wanted.name
-                    WHEN wanted.name = 'name' THEN p.name
-                    WHEN wanted.name = 'address' THEN p.address END, '') = ''
-GROUP BY 1 ORDER BY 2 DESC, 1
-"""  # noqa: S608 - made of constants
-
 ONE_KIND = {
     "group": ("group", "groups"),
     "person": ("person", "people"),
@@ -103,6 +98,12 @@ class Audience:
 
     kinds: Mapping[str, int]
     refused: Mapping[str, int]
+    tied: Mapping[int, int] = field(
+        default_factory=dict
+    )  # of those reached, who is reached by one account alone
+    lacking: Mapping[str, int] = field(default_factory=dict)  # how many of them have no value, by variable
+    short: int = 0  # how many of them get nothing for that
+    counted_at: datetime | None = None  # where that is a while ago
 
     @property
     def reached(self) -> int:
@@ -113,25 +114,82 @@ class Audience:
         return sum(self.refused.values())
 
     @property
+    def complete(self) -> int:
+        """How many of those reached have all that the message needs, and will get it."""
+        return self.reached - self.short
+
+    @property
     def words(self) -> str:
         """1,000 groups; 1 person; 40 recipients where they are of several kinds."""
+        return self.counted(self.reached)
+
+    @property
+    def words_of_complete(self) -> str:
+        return self.counted(self.complete)
+
+    @property
+    def words_of_short(self) -> str:
+        return self.counted(self.short)
+
+    def counted(self, number: int) -> str:
+        """So many of them, in words."""
         one, many = ONE_KIND[next(iter(self.kinds))] if len(self.kinds) == 1 else ("recipient", "recipients")
-        return f"{self.reached:,} {one if self.reached == 1 else many}"
+        return f"{number:,} {one if number == 1 else many}"
+
+    def shares(self, accounts: Sequence[int]) -> dict[int, int]:
+        """How many targets each account would get, as `DEALT` deals them: those tied, and the others in turn."""
+        if not accounts:
+            return {}
+        free, turns = self.reached - sum(self.tied.values()), len(accounts)
+        dealt = {
+            account: self.tied.get(account, 0) + free // turns + (place < free % turns)
+            for place, account in enumerate(accounts)
+        }
+        return {account: number for account, number in dealt.items() if number}
 
 
-def count(reminder_id: int, account_ids: Sequence[int]) -> Audience:
-    """The audience of a reminder that would be fired now."""
-    kinds: dict[str, int] = {}
-    refused: dict[str, int] = {}
-    for why, kind, number in _rows(COUNT, reminder_id, account_ids):
-        part, name = (refused, why) if why else (kinds, kind)
-        part[name] = part.get(name, 0) + number
-    return Audience(kinds=kinds, refused=refused)
+def count(
+    reminder_id: int,
+    account_ids: Sequence[int],
+    variables: Sequence[str] = (),
+    *,
+    needed: Collection[str] | None = None,
+) -> Audience:
+    """The audience of a reminder that would be fired now; of each variable, how many lack it.
+
+    Without one of those `needed`, by default all of them, somebody gets nothing.
+    """
+    columns = [f"lacks_{number}" for number in range(len(variables))]
+    named = zip(columns, variables, strict=True)
+    vital = " OR ".join(column for column, name in named if needed is None or name in needed)
+    short = f", count(*) FILTER (WHERE {vital or 'false'})" if columns else ""
+    query = COUNT.format(
+        counts=short + "".join(f", count(*) FILTER (WHERE {column})" for column in columns),
+        wants="".join(", " + LACKS.format(name=column) for column in columns),
+    )
+    values: dict[str, Any] = {"reminder": reminder_id, "accounts": list(account_ids)}
+    with connection.cursor() as cursor:
+        cursor.execute(query, values | dict(zip(columns, variables, strict=True)))
+        return _summed(cursor.fetchall(), variables)
 
 
-def shares(reminder_id: int, account_ids: Sequence[int]) -> dict[int, int]:
-    """How many targets each account would get if the reminder were fired now."""
-    return dict(_rows(SHARES, reminder_id, account_ids)) if account_ids else {}
+def _summed(rows: Iterable[tuple[Any, ...]], variables: Sequence[str]) -> Audience:
+    kinds, refused, tied = Counter[str](), Counter[str](), Counter[int]()
+    lacking, short = Counter[str](), 0
+    for why, kind, account, number, *missing in rows:
+        if why:
+            refused[why] += number
+            continue
+        kinds[kind] += number
+        if account is not None:
+            tied[account] += number
+        if missing:
+            short += missing[0]
+            lacking.update(dict(zip(variables, missing[1:], strict=True)))
+    most_first = {name: number for name, number in lacking.most_common() if number}
+    return Audience(
+        kinds=dict(kinds), refused=dict(refused), tied=dict(tied), lacking=most_first, short=short
+    )
 
 
 def sizes(reminder_ids: Sequence[int], *, most: int) -> dict[int, int]:
@@ -139,17 +197,3 @@ def sizes(reminder_ids: Sequence[int], *, most: int) -> dict[int, int]:
     with connection.cursor() as cursor:
         cursor.execute(SIZES, {"reminders": list(reminder_ids), "most": most})
         return dict(cursor.fetchall())
-
-
-def lacking(reminder_id: int, account_ids: Sequence[int], variables: Sequence[str]) -> dict[str, int]:
-    """How many of those who would get it have no value for each variable; those that all have are left out."""
-    if not variables:
-        return {}
-    return dict(_rows(LACKING, reminder_id, account_ids, names=list(variables)))
-
-
-def _rows(query: str, reminder_id: int, account_ids: Sequence[int], **more: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(query, {"reminder": reminder_id, "accounts": list(account_ids), **more})
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows

@@ -4,17 +4,18 @@ from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
-from reminders import audience, drafts, scheduling
-from reminders.access import touched_reminder, user_of
+from reminders import drafts, scheduling
+from reminders.access import seen_reminder, touched_reminder, user_of
 from reminders.drafts import NotPossibleError
 from reminders.fire import fire, refuse_drafts
+from reminders.headcount import headcount, recount
 from reminders.planning import forecast
 
 
@@ -77,11 +78,14 @@ def switch_off(request: HttpRequest, pk: int) -> HttpResponse:
 def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
     """Asks first, with the number and the forecast. The key in the form makes two clicks one run."""
     reminder = touched_reminder(request, pk)
-    if request.method != "POST":
+    undecided = request.method == "POST" and "without" not in request.POST and headcount(reminder).short > 0
+    if request.method != "POST" or undecided:
+        reached, now = headcount(reminder), timezone.now()
         context = {
             "reminder": reminder,
-            "audience": audience.count(reminder),
-            "forecast": forecast(reminder, now=timezone.now(), fires_at=timezone.now()),
+            "audience": reached,
+            "undecided": undecided,
+            "forecast": forecast(reminder, now=now, fires_at=now, reached=reached),
             "key": uuid4(),
         }
         return render(request, "reminders/fire.html", context)
@@ -92,6 +96,13 @@ def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("reminders:page", pk)
     return redirect("runs:page", run.pk)
+
+
+@login_required
+@require_GET
+def count_again(request: HttpRequest, pk: int) -> JsonResponse:
+    """Whether the number of recipients that a page shows has changed since it was counted."""
+    return JsonResponse({"changed": recount(seen_reminder(request, pk))})
 
 
 def _key(request: HttpRequest) -> UUID:

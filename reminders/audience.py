@@ -13,24 +13,12 @@ from accounts.models import Account, Recipient, Tag, User
 from accounts.models.recipient import RecipientQuerySet
 from accounts.recipient_search import matching
 from accounts.roles import require_touch
-from delivery import audience
-from delivery.audience import Audience
+from reminders import headcount
 from reminders.drafts import ACTIONS, NotPossibleError
 from reminders.models import Reminder, ReminderAccount
 
 Chosen = Reminder.recipients.through
 Tagged = Recipient.tags.through
-
-
-def account_ids(reminder: Reminder) -> list[int]:
-    """In the order in which targets are dealt."""
-    shares = reminder.reminder_accounts.order_by("position", "id")
-    return list(shares.values_list("account_id", flat=True))
-
-
-def count(reminder: Reminder, accounts: Sequence[int] | None = None) -> Audience:
-    """How many would get it now, and how many not and why."""
-    return audience.count(reminder.pk, account_ids(reminder) if accounts is None else accounts)
 
 
 def everyone(reminder: Reminder) -> RecipientQuerySet:
@@ -148,6 +136,11 @@ def tags_of(reminder: Reminder) -> list[Tag]:
     return list(rows.annotate(size=Count("recipients")).order_by("name"))
 
 
+def named(reminder: Reminder) -> int:
+    """How many are chosen one by one."""
+    return _named(reminder).count()
+
+
 def _is_named(reminder: Reminder) -> Exists:
     return Exists(Chosen.objects.filter(reminder=reminder, recipient=OuterRef("pk")))
 
@@ -173,4 +166,5 @@ def _keep_complete(reminder: Reminder) -> None:
 
 def _locked(reminder: Reminder, by: User) -> Reminder:
     require_touch(reminder, by)
+    transaction.on_commit(lambda: headcount.forget(reminder))
     return Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.urls import reverse
 
 from accounts.models import Account
 from accounts.models.account import Channel
-from delivery import audience
 from delivery.audience import Audience
 from delivery.send_days import day_names
-from reminders.lacking import follow_ups_of, lacking
+from reminders.headcount import headcount
+from reminders.lacking import Texts, lacks, texts_of
 from reminders.models import Part, Reminder
 from reminders.readiness import Problem, Step, problems
 from reminders.second_message import hours
@@ -59,11 +60,12 @@ def checklist(reminder: Reminder, *, now: datetime) -> Checklist:
     rows = reminder.reminder_accounts.select_related("account").order_by("position", "id")
     accounts = [row.account for row in rows.defer("account__credentials")]
     ids = [account.pk for account in accounts]
-    reached = audience.count(reminder.pk, ids)
-    parts = list(reminder.parts.select_related("media").order_by("role", "position"))
-    wrong = problems(reminder, now=now)
+    texts = texts_of(reminder)
+    reached = headcount(reminder, ids, texts=texts)
+    parts = list(reminder.parts.order_by("role", "position"))
+    wrong = problems(reminder, now=now, reached=reached)
     points = [
-        _message(reminder, parts, ids, wrong),
+        _message(reminder, parts, texts, wrong, warnings=_about_variables(reached, texts)),
         _accounts(reminder, accounts, wrong),
         _recipients(reminder, reached, wrong),
         _when(reminder, wrong),
@@ -74,10 +76,11 @@ def checklist(reminder: Reminder, *, now: datetime) -> Checklist:
 
 def button(reminder: Reminder, reached: Audience, firing: datetime | None, *, now: datetime) -> str:
     """What pressing it does: Schedule for 1,000 groups, tomorrow 09:00 Asia/Kuala_Lumpur."""
+    who = reached.words_of_complete
     if firing is None:
-        return f"Keep ready for {reached.words}"
+        return f"Keep ready for {who}"
     first = "first " if reminder.schedule == Reminder.Schedule.CRON else ""
-    return f"Schedule for {reached.words}, {first}{day_and_hour(firing, reminder.zone, now)} {reminder.zone}"
+    return f"Schedule for {who}, {first}{day_and_hour(firing, reminder.zone, now)} {reminder.zone}"
 
 
 def day_and_hour(moment: datetime, zone: str, now: datetime) -> str:
@@ -93,7 +96,12 @@ def day_and_hour(moment: datetime, zone: str, now: datetime) -> str:
 
 
 def _message(
-    reminder: Reminder, parts: Sequence[Part], accounts: Sequence[int], wrong: Iterable[Problem]
+    reminder: Reminder,
+    parts: Sequence[Part],
+    texts: Texts,
+    wrong: Iterable[Problem],
+    *,
+    warnings: Sequence[str],
 ) -> Point:
     first = [part for part in parts if part.role == Part.Role.FIRST]
     second = [part for part in parts if part.role == Part.Role.SECOND]
@@ -106,17 +114,23 @@ def _message(
     if second:
         more = _counted(len(second), "part")
         facts.append(f"Whoever replies within {hours(reminder):g} hours gets {more} more.")
-    if steps := follow_ups_of(reminder):
+    if steps := texts.follow_ups:
         facts.append(f"Whoever does not reply gets {_counted(len(steps), 'follow-up')}.")
-    texts = {"first": [part.text for part in first], "second": [part.text for part in second]}
-    lacks = lacking(reminder, accounts, **texts, follow_ups=steps)
     return Point(
         title="Message",
         facts=facts,
         url=_url(reminder, Step.MESSAGE),
         problems=_sentences(wrong, Step.MESSAGE),
-        warnings=[str(lack) for lack in lacks],
+        warnings=warnings,
     )
+
+
+def _about_variables(reached: Audience, texts: Texts) -> list[str]:
+    """Each variable with how many lack it, and what comes of it where they are too many."""
+    said = [str(lack) for lack in lacks(reached, texts)]
+    if reached.short > settings.ERROR_RATE_STOP * reached.reached:
+        said.append("So many would fail that the run pauses for its errors.")
+    return said
 
 
 def _accounts(reminder: Reminder, accounts: Sequence[Account], wrong: Iterable[Problem]) -> Point:

@@ -1,9 +1,9 @@
 """Which variables are missing, for how many, and what these would not get (SPEC M1)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delivery import audience
+from delivery.audience import Audience
 from delivery.render import variables
 from reminders.models import Part, Reminder
 
@@ -26,31 +26,36 @@ class Lack:
         return f"{{{{ {self.name} }}}} is missing for {whom}: {self.loss}."
 
 
-def lacking(
-    reminder: Reminder,
-    account_ids: Sequence[int],
-    *,
-    first: Iterable[str],
-    second: Iterable[str],
-    follow_ups: Iterable[str],
-) -> list[Lack]:
-    """What these texts would miss among those who would get them now."""
-    losses = _losses({NO_FOLLOW_UP: follow_ups, NO_SECOND: second, NOTHING: [reminder.subject, *first]})
-    counts = audience.lacking(reminder.pk, account_ids, sorted(losses))
-    return [Lack(name=name, count=count, loss=losses[name]) for name, count in counts.items()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """All that a reminder says, in the order in which it is said."""
+
+    first: Sequence[str]  # with the subject
+    second: Sequence[str] = ()
+    follow_ups: Sequence[str] = ()
+
+    @property
+    def losses(self) -> dict[str, str]:
+        """The worst that each variable costs whom it is missing for."""
+        said = ((NO_FOLLOW_UP, self.follow_ups), (NO_SECOND, self.second), (NOTHING, self.first))
+        return {name: loss for loss, texts in said for text in texts for name in variables(text)}
 
 
-def lacking_as_saved(reminder: Reminder, account_ids: Sequence[int]) -> list[Lack]:
-    texts = list(reminder.parts.order_by("role", "position").values_list("role", "text"))
-    first = [text for role, text in texts if role == Part.Role.FIRST]
-    second = [text for role, text in texts if role == Part.Role.SECOND]
-    return lacking(reminder, account_ids, first=first, second=second, follow_ups=follow_ups_of(reminder))
+def texts_of(reminder: Reminder) -> Texts:
+    """As it is saved."""
+    parts = list(reminder.parts.order_by("role", "position").values_list("role", "text"))
+    return Texts(
+        first=[reminder.subject, *(text for role, text in parts if role == Part.Role.FIRST)],
+        second=[text for role, text in parts if role == Part.Role.SECOND],
+        follow_ups=follow_ups_of(reminder),
+    )
 
 
 def follow_ups_of(reminder: Reminder) -> list[str]:
     return list(reminder.follow_up_steps.values_list("text", flat=True))
 
 
-def _losses(texts: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """The worst loss that each variable brings; `texts` has it last."""
-    return {name: loss for loss, written in texts.items() for text in written for name in variables(text)}
+def lacks(reached: Audience, texts: Texts) -> list[Lack]:
+    """What these texts miss among those whom they reach, who were counted with them."""
+    losses = texts.losses
+    return [Lack(name=name, count=count, loss=losses[name]) for name, count in reached.lacking.items()]

@@ -13,8 +13,9 @@ from delivery.models import Run
 from delivery.progress import progress_of
 from delivery.send_days import day_names
 from delivery.states import RunStatus
-from reminders import audience, preview
+from reminders import preview
 from reminders.access import seen_reminder
+from reminders.headcount import headcount
 from reminders.message import TypedPart
 from reminders.models import Part, Reminder
 from reminders.replies import replies_to_reminder
@@ -66,7 +67,7 @@ def reminder(request: HttpRequest, pk: int) -> HttpResponse:
         "paused": [run for run in open_runs if run.status == RunStatus.PAUSED],
         "running": [progress_of(run) for run in open_runs if run.status != RunStatus.PAUSED],
         "accounts": accounts,
-        "audience": audience.count(found, [account.pk for account in accounts]),
+        "audience": headcount(found, [account.pk for account in accounts]),
         "tags": list(found.tags.all()),
         "preview": preview.preview(found, parts),
         "timing": timing_of(found, now=timezone.now()),

@@ -4,21 +4,28 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from accounts.models import Account
-from delivery import audience
+from delivery.audience import Audience
 from delivery.planning.foresight import Plan, foresee
 from delivery.planning.outlook import Forecast
+from reminders.headcount import headcount
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, next_moment
 from reminders.readiness import timetable_of, window_of
 from reminders.scheduled import scheduled
 
 
-def forecast(reminder: Reminder, *, now: datetime, fires_at: datetime | None = None) -> Forecast:
-    """How the reminder's next run will go if it is fired at `fires_at`, or when it is due. It never blocks."""
+def forecast(
+    reminder: Reminder, *, now: datetime, fires_at: datetime | None = None, reached: Audience | None = None
+) -> Forecast:
+    """How the reminder's next run will go if it is fired at `fires_at`, or when it is due. It never blocks.
+
+    Who has counted already says whom it has `reached`.
+    """
     accounts = _accounts(reminder)
+    ids = [account.pk for account in accounts]
     plan = Plan(
         accounts=accounts,
-        targets=audience.shares(reminder.pk, [account.pk for account in accounts]),
+        targets=(reached or headcount(reminder, ids)).shares(ids),
         parts=max(1, _parts(reminder)),
         action=reminder.action,
         window=window_of(reminder),

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, Recipient
+from delivery.audience import Audience
 from delivery.limits import why_never_from
 from delivery.send_days import days_of
 from delivery.window import BadWindowError, Missed, Window, on_fire
@@ -49,14 +50,19 @@ class NotReadyError(ValueError):
         super().__init__(" ".join(str(problem) for problem in problems))
 
 
-def problems(reminder: Reminder, *, now: datetime | None = None) -> list[Problem]:
-    """All that is wrong with the reminder as it is saved, in the order of the steps; nothing if it is ready."""
+def problems(
+    reminder: Reminder, *, now: datetime | None = None, reached: Audience | None = None
+) -> list[Problem]:
+    """All that is wrong with the reminder as it is saved, in the order of the steps; nothing if it is ready.
+
+    A page that has counted says whom it has `reached`; who schedules looks at the rows themselves.
+    """
     parts = reminder.parts.filter(role=Part.Role.FIRST).count()
     accounts = list(Account.objects.filter(reminder_accounts__reminder=reminder).defer("credentials"))
     return [
         *_about_message(reminder, parts, accounts),
         *_about_accounts(reminder, accounts),
-        *_about_recipients(reminder),
+        *_about_recipients(reminder, accounts, reached),
         *_about_time(reminder, now or timezone.now()),
         *_about_archive(reminder),
     ]
@@ -109,21 +115,25 @@ def _about_accounts(reminder: Reminder, accounts: Sequence[Account]) -> Iterator
             )
 
 
-def _audience(reminder: Reminder) -> Q:
-    """Those named and those tagged, as a condition that stops at the first it finds: there may be a million."""
-    named = reminder.recipients.through.objects.filter(reminder=reminder).values("recipient")
+def _any(reminder: Reminder, those: "QuerySet[Recipient]") -> bool:
+    """Whether any of `those` is named or tagged, found without looking at the rest: there may be a million."""
+    named = reminder.recipients.through.objects.filter(reminder=reminder)
     tags = reminder.tags.through.objects.filter(reminder=reminder).values("tag")
-    tagged = Recipient.tags.through.objects.filter(tag__in=tags).values("recipient")
-    return Q(pk__in=named) | Q(pk__in=tagged)
+    tagged = Recipient.tags.through.objects.filter(tag__in=tags)
+    return any(
+        rows.filter(Exists(those.filter(pk=OuterRef("recipient")))).exists() for rows in (named, tagged)
+    )
 
 
-def _about_recipients(reminder: Reminder) -> Iterator[Problem]:
-    audience = Recipient.objects.filter(_audience(reminder))
-    accounts = reminder.reminder_accounts.values("account")
+def _about_recipients(
+    reminder: Reminder, accounts: Sequence[Account], reached: Audience | None
+) -> Iterator[Problem]:
+    if reached is not None and reached.reached:
+        return
     within_reach = Q(channel=reminder.channel) & (Q(account=None) | Q(account__in=accounts))
-    if not audience.exists():
+    if not _any(reminder, Recipient.objects.all()):
         yield Problem(step=Step.RECIPIENTS, sentence="There are no recipients. Choose some.")
-    elif not audience.reachable().filter(within_reach).exists():
+    elif not _any(reminder, Recipient.objects.reachable().filter(within_reach)):
         yield Problem(
             step=Step.RECIPIENTS,
             sentence="None of the recipients can be written to: they opted out, are blocked, archived, on another "

@@ -23,5 +23,6 @@ urlpatterns = [
     path("<int:pk>/discard", actions.discard, name="discard"),
     path("<int:pk>/off", actions.switch_off, name="off"),
     path("<int:pk>/fire", actions.fire_now, name="fire"),
+    path("<int:pk>/count", actions.count_again, name="count"),
     path("media/<int:pk>", media_page.media, name="media"),
 ]

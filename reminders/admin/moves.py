@@ -12,8 +12,9 @@ from accounts.admin.archiving import Archiving
 from accounts.admin.moves import MOST_AT_ONCE, Button, Question, confirmed
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
-from reminders import audience, scheduling
+from reminders import scheduling
 from reminders.fire import fire, refuse_drafts
+from reminders.headcount import headcount
 from reminders.models import Reminder
 from reminders.readiness import NotReadyError
 
@@ -60,7 +61,7 @@ class ReminderMoves(Archiving):
 
 
 def _reach(reminder: Reminder) -> str:
-    reached = audience.count(reminder)
+    reached = headcount(reminder)
     nothing = f"; {reached.excluded:,} get nothing" if reached.excluded else ""
     return f"to {reached.words}{nothing}"
 

@@ -17,8 +17,8 @@ from accounts.generics import ModelForm
 from accounts.models import User
 from accounts.roles import require_touch
 from reminders.access import touched_reminder, user_of
-from reminders.audience import account_ids
-from reminders.lacking import lacking_as_saved
+from reminders.headcount import headcount
+from reminders.lacking import lacks, texts_of
 from reminders.models import FollowUpStep, Reminder
 from reminders.models.followup import Urgency
 
@@ -129,7 +129,7 @@ def steps(request: HttpRequest, pk: int) -> HttpResponse:
             save(reminder, _typed(forms_), by=user_of(request))
             numbers.save()
         messages.success(request, "The follow-ups are saved.")
-        for lack in lacking_as_saved(reminder, account_ids(reminder)):
+        for lack in lacks(headcount(reminder), texts_of(reminder)):
             messages.warning(request, f"{lack} Fill it in for them, or leave it out.")
         return redirect("reminders:page", reminder.pk)
     context = {

@@ -11,9 +11,9 @@ from accounts.models import User
 from reminders import drafts
 from reminders import message as writing
 from reminders.access import touched_reminder, user_of
-from reminders.audience import account_ids
 from reminders.drafts import NotPossibleError
-from reminders.lacking import follow_ups_of, lacking
+from reminders.headcount import headcount
+from reminders.lacking import Texts, follow_ups_of, lacks
 from reminders.models import Part, Reminder
 from reminders.preview import preview
 from reminders.wizard.message_form import MessageForm
@@ -126,14 +126,13 @@ def _preview(request: HttpRequest, reminder: Reminder, form: MessageForm) -> dic
     form.is_valid()
     first, second = form.typed(Role.FIRST), form.typed(Role.SECOND)
     asked = request.POST.get("as") or request.GET.get("as", "")
+    texts = Texts(
+        first=[reminder.subject, *(part.text for part in first)],
+        second=[part.text for part in second],
+        follow_ups=follow_ups_of(reminder),
+    )
     return {
         "reminder": reminder,
         "preview": preview(reminder, first, second, recipient_id=asked),
-        "lacking": lacking(
-            reminder,
-            account_ids(reminder),
-            first=[part.text for part in first],
-            second=[part.text for part in second],
-            follow_ups=follow_ups_of(reminder),
-        ),
+        "lacking": lacks(headcount(reminder, texts=texts), texts),
     }

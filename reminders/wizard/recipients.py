@@ -21,6 +21,7 @@ from accounts.recipient_states import state_now
 from reminders import audience
 from reminders.access import touched_reminder, user_of
 from reminders.drafts import ACTIONS, NotPossibleError
+from reminders.headcount import account_ids, headcount, number_of
 from reminders.models import Reminder
 from reminders.wizard.steps import frame
 
@@ -124,7 +125,7 @@ def _page(
     trouble_below: str = "",
     accounts: list[int] | None = None,
 ) -> HttpResponse:
-    saved = audience.account_ids(reminder)
+    saved = account_ids(reminder)
     applied = {"q": address.get("q", "").strip(), "with": address.get("with", "")}
     show = address.get("show", "all")
     show = show if show in SHOWS else "all"
@@ -132,23 +133,32 @@ def _page(
     by_id = show == "excluded"
     page = page_of(rows, address, by="id" if by_id else "name", size=25)
     tags = audience.tags_of(reminder)
-    context = frame(reminder, "recipients") | {
+    reached = headcount(reminder, saved)
+    context = frame(reminder, "recipients", reached) | {
         "accounts": _offered(reminder, saved),
         "picked": saved if accounts is None else accounts,
         "actions": ACTIONS[reminder.channel],
         "tags": tags,
         "tagged": reminder.tags.exists(),
-        "audience": audience.count(reminder, saved),
+        "audience": reached,
         "applied": applied,
         "filtered": any(applied.values()),
         "show": show,
         "page": page,
-        "matching": _matching(reminder, applied, show).count() if not by_id else 0,
-        "named": reminder.recipients.count(),
+        "matching": _number(reminder, applied, show) if not by_id else 0,
+        "named": audience.named(reminder),
         "trouble": trouble,
         "trouble_below": trouble_below,
     }
     return render(request, "reminders/wizard/recipients.html", context)
+
+
+def _number(reminder: Reminder, applied: dict[str, str], show: str) -> int:
+    """How many "all of them" are. Those of a search are counted each time: its index finds them."""
+    found = _matching(reminder, applied, show)
+    if applied["q"]:
+        return found.count()
+    return number_of(found, f"{reminder.pk}:{show}:{applied['with']}:{reminder.updated_at.timestamp()}")
 
 
 def _matching(reminder: Reminder, applied: dict[str, str], show: str) -> RecipientQuerySet:

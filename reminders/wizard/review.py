@@ -20,6 +20,7 @@ from reminders.checklist import button, checklist
 from reminders.course_drawing import draw
 from reminders.drafts import NotPossibleError
 from reminders.fire import fire
+from reminders.headcount import headcount
 from reminders.models import Reminder
 from reminders.planning import forecast
 from reminders.readiness import NotReadyError
@@ -67,6 +68,12 @@ def _ticket(reminder: Reminder, ticket_id: str) -> Ticket | None:
 def _let_go(request: HttpRequest, reminder: Reminder) -> HttpResponse:
     """Schedule it, and fire it too where that was the button. Pressed twice, it happens once."""
     by = user_of(request)
+    reached = headcount(reminder)
+    if reached.short and "without" not in request.POST:
+        return _page(request, reminder, undecided=True)
+    if reached.short and not reached.complete and request.POST.get("do") == "send":
+        messages.error(request, "Nobody would get it: all of them lack a value for the message.")
+        return redirect("reminders:review", reminder.pk)
     try:
         reminder = scheduling.schedule(reminder, by=by)
         if request.POST.get("do") == "send":
@@ -80,14 +87,21 @@ def _let_go(request: HttpRequest, reminder: Reminder) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, reminder: Reminder, *, test_error: str = "", test_to: str | None = None
+    request: HttpRequest,
+    reminder: Reminder,
+    *,
+    test_error: str = "",
+    test_to: str | None = None,
+    undecided: bool = False,
 ) -> HttpResponse:
     now = timezone.now()
     points, timing = checklist(reminder, now=now), timing_of(reminder, now=now)
     firing = timing.firings[0] if timing.firings else None
-    foreseen = forecast(reminder, now=now, fires_at=firing)
-    context = frame(reminder, "review") | {
+    foreseen = forecast(reminder, now=now, fires_at=firing, reached=points.audience)
+    context = frame(reminder, "review", points.audience) | {
         "checklist": points,
+        "audience": points.audience,
+        "undecided": undecided,
         "timing": timing,
         "forecast": foreseen,
         "course": draw(foreseen),

@@ -6,6 +6,7 @@ from typing import Literal
 from django.urls import reverse
 from django.utils import timezone
 
+from delivery.audience import Audience
 from reminders.models import Part, Reminder
 from reminders.planning import forecast
 
@@ -59,13 +60,15 @@ def has_time(reminder: Reminder) -> bool:
             return True
 
 
-def frame(reminder: Reminder, current: Key) -> dict[str, object]:
+def frame(reminder: Reminder, current: Key, reached: Audience | None = None) -> dict[str, object]:
     """What every step's page shows around its form."""
     draft = reminder.status == Reminder.Status.DRAFT
     return {
         "reminder": reminder,
         "steps": steps(reminder, current),
         "draft": draft,
-        # Beside Save. A draft hears it on its last step.
-        "forecast": None if draft else forecast(reminder, now=timezone.now()),
+        # Beside Save. On the last step it has a place of its own.
+        "forecast": None
+        if draft or current == "review"
+        else forecast(reminder, now=timezone.now(), reached=reached),
     }

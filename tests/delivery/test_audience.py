@@ -1,5 +1,7 @@
 """Who would get a reminder, counted before there is a run."""
 
+from collections import Counter
+
 import pytest
 from redis import Redis
 
@@ -85,7 +87,7 @@ def test_a_variable_is_missing_where_rendering_would_fail(owner: User) -> None:
     ]
     RecipientFactory.create(owner=owner, name="", opted_out=True)
     reminder = ReminderFactory.create(owner=owner, accounts=[account], recipients=people)
-    found = audience.lacking(reminder.pk, [account.pk], ["name", "city", "address"])
+    found = audience.count(reminder.pk, [account.pk], ["name", "city", "address"])
 
     def fails(variable: str) -> int:
         failed = 0
@@ -97,5 +99,23 @@ def test_a_variable_is_missing_where_rendering_would_fail(owner: User) -> None:
                 failed += 1
         return failed
 
-    assert found == {"city": fails("city"), "name": fails("name")} == {"city": 4, "name": 2}
-    assert audience.lacking(reminder.pk, [account.pk], []) == {}
+    assert found.lacking == {"city": fails("city"), "name": fails("name")} == {"city": 4, "name": 2}
+    assert (found.short, found.complete) == (4, 2)
+    assert audience.count(reminder.pk, [account.pk]).lacking == {}
+
+
+@pytest.mark.parametrize("free", [0, 1, 4, 5])
+def test_the_shares_of_the_accounts_are_those_of_a_run(owner: User, redis: Redis, free: int) -> None:
+    accounts = AccountFactory.create_batch(3, owner=owner)
+    people = [
+        *RecipientFactory.create_batch(2, owner=owner, account=accounts[1]),
+        *RecipientFactory.create_batch(free, owner=owner),
+        RecipientFactory.create(owner=owner, opted_out=True),
+    ]
+    reminder = ReminderFactory.create(
+        owner=owner, accounts=accounts, recipients=people, around_the_clock=True
+    )
+    ids = [account.pk for account in accounts]
+    run = fire(reminder)
+    dealt = Counter(run.targets.filter(error="").values_list("account", flat=True))
+    assert audience.count(reminder.pk, ids).shares(ids) == dealt

@@ -117,10 +117,7 @@ def test_a_problem_leads_to_the_step_that_mends_it_and_nothing_can_be_scheduled(
 
 def test_what_is_to_be_weighed_does_not_block(logged_in: Client, owner: User) -> None:
     account = AccountFactory.create(owner=owner, name="Old phone", flagged=True)
-    reminder = ready(owner, accounts=[account], parts=0)
-    PartFactory.create(reminder=reminder, text="{{ city }}")
-    page = logged_in.get(url(reminder)).content.decode()
-    assert "{{ city }} is missing for 3 recipients" in page
+    page = logged_in.get(url(ready(owner, accounts=[account]))).content.decode()
     assert "Old phone is flagged" in page
     assert "Schedule for 3 groups" in page
 
@@ -131,12 +128,59 @@ def test_each_missing_variable_says_what_would_not_be_sent(logged_in: Client, ow
     PartFactory.create(reminder=reminder, second=True, text="{{ city }}, {{ street }}")
     FollowUpStepFactory.create(reminder=reminder, text="{{ street }}, {{ due }}, {{ name }}")
     (message, *_) = logged_in.get(url(reminder)).context["checklist"].points
-    assert sorted(message.warnings) == [
+    *lacks, _too_many = message.warnings
+    assert sorted(lacks) == [
         "{{ city }} is missing for 3 recipients: they would get nothing.",
         "{{ due }} is missing for 3 recipients: they would not be followed up.",
         "{{ street }} is missing for 3 recipients: they would get no second message.",
     ]
     assert "Whoever does not reply gets 1 follow-up." in message.facts
+
+
+def lacking(owner: User, *cities: str, **values: Any) -> Reminder:
+    """A reminder that asks for a city, to groups with these."""
+    groups = [RecipientFactory.create(owner=owner, group=True, fields={"city": city}) for city in cities]
+    reminder = ready(owner, recipients=groups, parts=0, **values)
+    PartFactory.create(reminder=reminder, text="Hello {{ name }} of {{ city }}")
+    return reminder
+
+
+def test_going_ahead_without_those_who_lack_a_variable_is_a_choice(logged_in: Client, owner: User) -> None:
+    reminder = lacking(owner, "Ipoh", "Ipoh", "Ipoh", "Ipoh", "")
+    page = logged_in.get(url(reminder))
+    (point,) = (point for point in page.context["checklist"].points if point.warnings)
+    assert point.url == url(reminder, "message")
+    assert point.warnings == ["{{ city }} is missing for 1 recipient: they would get nothing."]
+    assert "Schedule for 4 groups, tomorrow" in page.content.decode()
+    refused = logged_in.post(url(reminder), {"do": "schedule"})
+    assert "Decide first" in refused.content.decode()
+    reminder.refresh_from_db()
+    assert reminder.status == "draft"
+    logged_in.post(url(reminder), {"do": "schedule", "without": "1"})
+    reminder.refresh_from_db()
+    assert reminder.status == "scheduled"
+
+
+def test_what_nobody_has_is_never_sent_at_once(logged_in: Client, owner: User, redis: Redis) -> None:
+    reminder = lacking(owner, "", "", by_hand=True, fire_at=None)
+    page = logged_in.get(url(reminder)).content.decode()
+    assert "So many would fail that the run pauses for its errors." in page
+    assert "Send now" not in page
+    answer = logged_in.post(url(reminder), {"do": "send", "without": "1"}, follow=True)
+    assert "Nobody would get it" in answer.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_firing_without_those_who_lack_a_variable_is_a_choice_too(
+    logged_in: Client, owner: User, redis: Redis
+) -> None:
+    reminder = lacking(owner, "Ipoh", "", by_hand=True, fire_at=None, scheduled=True)
+    fire = url(reminder, "fire")
+    assert "Send to 1 group" in logged_in.get(fire).content.decode()
+    assert "Decide first" in logged_in.post(fire, {"key": str(uuid4())}).content.decode()
+    assert not Run.objects.exists()
+    logged_in.post(fire, {"key": str(uuid4()), "without": "1"})
+    assert Run.objects.get().pending == 2
 
 
 def test_a_forecast_that_does_not_fit_says_what_helps(logged_in: Client, owner: User) -> None:

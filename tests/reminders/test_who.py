@@ -16,7 +16,7 @@ from tests.factories import (
     RunTargetFactory,
 )
 
-READ = ("reminders:page", "runs:page", "runs:progress", "runs:results")
+READ = ("reminders:page", "reminders:count", "runs:page", "runs:progress", "runs:results")
 WRITE = (
     "reminders:message",
     "reminders:recipients",
