@@ -137,6 +137,17 @@ class Recipient(models.Model):
         except BadAddressError as refusal:
             raise ValidationError({"address": str(refusal)}) from refusal
         self.kind, self.address = found.kind, found.text
+        self._keep_what_they_said()
+
+    def _keep_what_they_said(self) -> None:
+        """Who opted out did so at their address: under another one they would be somebody who never did."""
+        opted_out = Recipient.objects.filter(pk=self.pk, opted_out_at__isnull=False)
+        if self.pk is not None and opted_out.exclude(address=self.address).exists():
+            raise ValidationError(
+                {
+                    "address": "They opted out at this address. Leave it, and add the other one as a new recipient."
+                }
+            )
 
 
 class ConsentChange(models.Model):
@@ -150,7 +161,8 @@ class ConsentChange(models.Model):
         CONVERTED = "converted", "Converted"
         REOPENED = "reopened", "No longer converted"
 
-    recipient = models.ForeignKey(Recipient, on_delete=models.CASCADE, related_name="consent_changes")
+    # Who is deleted and imported again would be written to again: what they said keeps them.
+    recipient = models.ForeignKey(Recipient, on_delete=models.PROTECT, related_name="consent_changes")
     move = models.CharField(max_length=10, choices=Move)
     at = models.DateTimeField()
     how = models.CharField(max_length=200)

@@ -8,7 +8,7 @@ from django.forms import ModelForm
 from django.test import Client
 from django.urls import reverse
 
-from accounts import recipient_search
+from accounts import consent, recipient_search
 from accounts.models import Account, ConsentChange, Recipient, User
 from accounts.recipient_search import matching, with_beginnings
 from tests.factories import (
@@ -243,6 +243,17 @@ def test_a_recipient_with_a_history_is_not_deleted(client: Client, owner: User) 
     assert "Cannot delete" in client.get(url).content.decode()
     client.post(url, {"post": "yes"})
     assert Recipient.objects.filter(pk=target.recipient.pk).exists()
+
+
+def test_who_ever_opted_out_is_not_deleted_and_so_not_imported_as_somebody_new(
+    client: Client, owner: User
+) -> None:
+    recipient = RecipientFactory.create(owner=owner)
+    consent.opt_out(recipient, how="Asked on the phone.")
+    url = reverse("admin:accounts_recipient_delete", args=[recipient.pk])
+    assert "Cannot delete" in client.get(url).content.decode()
+    client.post(url, {"post": "yes"})
+    assert Recipient.objects.filter(pk=recipient.pk).exists()
 
 
 def test_a_recipient_without_a_history_can_be_deleted(client: Client, owner: User) -> None:

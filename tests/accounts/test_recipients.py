@@ -14,6 +14,17 @@ from tests.factories import RecipientFactory
 pytestmark = pytest.mark.django_db
 
 
+def test_who_opted_out_keeps_their_address() -> None:
+    recipient = RecipientFactory.create(address="+60123456789", opted_out=True)
+    recipient.address = "+60 12-345 6789"
+    recipient.full_clean()
+    recipient.address = "+60123456780"
+    with pytest.raises(ValidationError, match="opted out at this address"):
+        recipient.full_clean()
+    Recipient.objects.update(opted_out_at=None)
+    recipient.full_clean()
+
+
 def test_many_ways_to_write_a_number_are_one_recipient(owner: User) -> None:
     first = recipient_for(owner, "whatsapp", "+60 12-345 6789", name="Ann")
     for text in ("60123456789@s.whatsapp.net", "0060123456789", "60123456789@c.us"):

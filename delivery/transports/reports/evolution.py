@@ -46,6 +46,7 @@ STATUSES: Mapping[str, ReceiptState] = {
     "READ": ReceiptState.READ,
     "PLAYED": ReceiptState.READ,
 }
+NO_MESSAGES = ("reactionMessage", "encReactionMessage", "protocolMessage", "editedMessage")
 TEXTS = (
     ("conversation",),
     ("extendedTextMessage", "text"),
@@ -126,7 +127,7 @@ def _require_signed(token: str, request: WebhookRequest) -> None:
 def _inbound(row: Any, request: WebhookRequest) -> Iterator[Inbound]:
     key = at(row, "key")
     told, chat = text(key, "id"), text(key, "remoteJid")
-    if not told or not is_chat(chat) or at(key, "fromMe") is not False:
+    if not told or not is_chat(chat) or at(key, "fromMe") is not False or _is_no_message(row):
         return
     group = chat.endswith("@g.us")
     sender = text(key, "participant") if group else chat
@@ -138,6 +139,11 @@ def _inbound(row: Any, request: WebhookRequest) -> Iterator[Inbound]:
         text=next(filter(None, (text(row, "message", *path) for path in TEXTS)), ""),
         at=moment(at(row, "messageTimestamp"), otherwise=request.received_at),
     )
+
+
+def _is_no_message(row: Any) -> bool:
+    """A reaction, a deletion, an edit and what phones say to each other come as messages, and are no reply."""
+    return any(at(row, "message", kind) is not None for kind in NO_MESSAGES)
 
 
 def _number_behind(key: Any, jid: str) -> str:

@@ -16,6 +16,7 @@ from delivery.transports.base import (
     WebhookRequest,
 )
 from delivery.transports.http.reading import text
+from delivery.transports.mail.quoting import own_words
 from delivery.transports.reports.signatures import report, same
 
 PROOF = "Unipile-Auth"
@@ -107,7 +108,7 @@ def _mail(body: dict[str, Any], email_id: str, request: WebhookRequest) -> Itera
             provider_id=email_id,
             sender=sender,
             chat=sender,
-            text=text(body, "body_plain") or text(body, "subject"),
+            text=own_words(text(body, "body_plain")) or text(body, "subject"),
             at=_when(body, "date", request),
         )
 

@@ -16,7 +16,7 @@ from delivery.transports.base import (
 )
 from delivery.transports.http.reading import at, text
 from delivery.transports.reports.signatures import report, require_fresh, require_signature
-from delivery.transports.vocabulary.whatsapp import canonical
+from delivery.transports.vocabulary.whatsapp import canonical, is_chat
 
 FRESH = timedelta(hours=25)  # it tries again for a day, with the same body
 STATES = {
@@ -71,6 +71,8 @@ def _inbound(message: Any, made_at: datetime) -> Iterator[Inbound]:
     if not told or not sender or at(message, "fromMe") is True:
         return
     chat = text(message, "chat") or text(message, "chat", "id") or sender
+    if not is_chat(chat):
+        return
     yield Inbound(
         event_id=f"message:{told}",
         provider_id=told,

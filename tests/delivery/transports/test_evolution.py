@@ -380,6 +380,8 @@ class TestEvolutionWebhooks(WebhookContract):
         ),
         Reported(body=written({"audioMessage": {}}, "3A04"), events=[inbound("3A04", text="")]),
         Reported(body=written({"conversation": "Yes"}, fromMe=True), events=[]),
+        Reported(body=written({"reactionMessage": {"text": "👍"}}), events=[]),
+        Reported(body=written({"protocolMessage": {"type": "REVOKE"}}), events=[]),
         Reported(body=written({"conversation": "Yes"}, remoteJid="status@broadcast"), events=[]),
         Reported(body=updated("SERVER_ACK"), events=[receipt(ReceiptState.SENT)]),
         Reported(body=updated("DELIVERY_ACK"), events=[receipt(ReceiptState.DELIVERED)]),

@@ -412,7 +412,7 @@ class TestReports(WebhookContract):
                 "from_attendee": {"identifier": "Anna@Example.com", "display_name": "Anna"},
                 "subject": "Re: Hello",
                 "body": "<p>Stop</p>",
-                "body_plain": "Stop",
+                "body_plain": "Stop\n\nOn Wed, 18 Nov 2026, School wrote:\n> Hello",
             },
             events=[
                 Inbound(

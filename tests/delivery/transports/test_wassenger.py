@@ -226,6 +226,7 @@ class TestWassengerWebhooks(WebhookContract):
             events=[inbound("in_2", chat="120363@g.us")],
         ),
         Reported(body=report("message:in:new", {"message": {**WRITTEN, "fromMe": True}}), events=[]),
+        Reported(body=report("message:in:new", {**WRITTEN, "chat": {"id": "status@broadcast"}}), events=[]),
         Reported(body=report("message:out:sent", {"id": "msg_1"}), events=[receipt(ReceiptState.SENT)]),
         Reported(
             body=report("message:out:delivered", {"message": {"id": "msg_1"}}),
