@@ -74,10 +74,11 @@ class AtLeast(int):
         return f"{int(self):,}+"
 
 
-def counted(rows: QuerySet[Any]) -> int:
+def counted(rows: QuerySet[Any], *, searched: bool = False) -> int:
     """How many rows there are, as far as it is cheap to know.
 
     The order stays, though a count needs none: it keeps the planner to the index that the page itself reads.
     """
-    found = rows[: COUNTED + 1].count()
-    return found if found <= COUNTED else AtLeast(COUNTED)
+    most = COUNTED // 5 if searched else COUNTED  # each row of a search may cost some that are not found
+    found = rows[: most + 1].count()
+    return found if found <= most else AtLeast(most)

@@ -37,7 +37,7 @@ def recipient_list(request: HttpRequest) -> HttpResponse:
     context = {
         "page": page,
         "chosen": chosen,
-        "count": _count(rows) if page.rows else "",
+        "count": _count(rows, searched=bool(chosen.q)) if page.rows else "",
         "tags": visible(Tag.objects.all(), user)[:CHOICES],
         "accounts": accounts[:CHOICES],
         "channels": Channel.choices,
@@ -46,8 +46,8 @@ def recipient_list(request: HttpRequest) -> HttpResponse:
     return render(request, "recipients/recipient_list.html", context)
 
 
-def _count(rows: QuerySet[Recipient]) -> str:
-    found = counted(rows.order_by("name", "id"))
+def _count(rows: QuerySet[Recipient], *, searched: bool) -> str:
+    found = counted(rows.order_by("name", "id"), searched=searched)
     number = str(found) if isinstance(found, AtLeast) else f"{found:,}"
     return f"{number} recipient{'' if found == 1 else 's'}"
 

@@ -180,7 +180,7 @@ class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Recipient], search_term: str
     ) -> tuple[QuerySet[Recipient], bool]:
-        return matching(queryset, search_term), False
+        return matching(queryset, search_term, by="-id"), False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         return lookup == "reminders__id__exact" or super().lookup_allowed(lookup, value, request)

@@ -225,6 +225,28 @@ def test_a_phone_number_is_found_with_its_plus(owner: User) -> None:
     assert list(matching(Recipient.objects.all(), "+60123")) == [recipient]
 
 
+@pytest.fixture
+def crowd(owner: User, monkeypatch: pytest.MonkeyPatch) -> list[Recipient]:
+    """Ten that count as many, all of them members."""
+    for name, number in (("SAMPLE", 4), ("EARLY", 4), ("SMALL", 4)):
+        monkeypatch.setattr(recipient_search, name, number)
+    return [RecipientFactory.create(owner=owner, name=f"{letter} Member") for letter in "ABCDEFGHIJ"]
+
+
+def test_a_word_that_most_have_is_looked_for_in_the_order_of_the_list(crowd: list[Recipient]) -> None:
+    found = matching(Recipient.objects.order_by("name"), "mem")
+    assert list(found) == crowd
+    assert list(Recipient.objects.filter(pk__in=found.values("pk")).order_by("name")) == crowd
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    assert "recipient_search" not in found.explain()
+
+
+def test_a_word_that_few_have_is_looked_for_in_the_index_among_many(crowd: list[Recipient]) -> None:
+    assert list(matching(Recipient.objects.all(), "J member")) == crowd[-1:]
+    assert list(matching(Recipient.objects.all(), "nobody")) == []
+
+
 def test_the_list_of_recipients_searches_and_filters_by_state(client: Client, owner: User) -> None:
     url = reverse("admin:accounts_recipient_changelist")
     out = RecipientFactory.create(owner=owner, name="Out", opted_out=True)

@@ -105,7 +105,7 @@ class TestTheList:
     ) -> None:
         for _ in range(5):
             RecipientFactory.create(owner=owner, tags=[TagFactory.create(owner=owner)])
-        with django_assert_max_num_queries(10):
+        with django_assert_max_num_queries(11):
             as_owner.get(url("list"), {"state": "reachable", "q": "recipient"})
 
 
