@@ -48,7 +48,7 @@ def _soon_found(rows: QuerySet[Recipient], words: Sequence[str], by: str) -> boo
     places = [ends["first"] + each * step + each * STRIDE % step for each in range(SAMPLE)]
     spread = rows.order_by(by).filter(pk__in=places)
     early = spread.alias(words=VECTOR).values_list(_found(words), flat=True)[:EARLY]
-    return sum(early) >= OFTEN * EARLY
+    return sum(map(bool, early)) >= OFTEN * EARLY
 
 
 def _few(found: QuerySet[Recipient]) -> list[int] | None:

@@ -84,6 +84,8 @@ MIDDLEWARE = [
     "accounts.middleware.DisplayZone",
     "axes.middleware.AxesMiddleware",
 ]
+if DEBUG:
+    MIDDLEWARE.append("config.not_found.PlainNotFound")
 
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -155,6 +157,7 @@ AXES_RESET_ON_SUCCESS = True
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True
+FORMAT_MODULE_PATH = "config.formats"
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"

@@ -2,6 +2,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
+from accounts.access import staff_login
 from accounts.unsubscribe import unsubscribe
 from activity.dashboard import dashboard
 from activity.health import healthz, readyz
@@ -24,6 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sw.js", service_worker, name="service_worker"),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("admin/login/", staff_login),  # before the admin's own
     path("admin/", admin.site.urls),
     path("styleguide/", styleguide, name="styleguide"),
     # No slash at the end: the POST of a mail program or a service must not be redirected.

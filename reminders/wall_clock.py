@@ -12,6 +12,8 @@ class WallClockField(forms.SplitDateTimeField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(widget=AdminSplitDateTime, **kwargs)
+        for part, name in zip(self.widget.widgets, ("Date", "Time"), strict=True):
+            part.attrs["aria-label"] = name
 
     def compress(self, data_list: Any) -> datetime | None:
         day: date | None

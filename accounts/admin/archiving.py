@@ -35,6 +35,7 @@ class ArchivedFilter(admin.SimpleListFilter):
 class Archiving(Moves):
     """Adds the actions. A subclass says what may not be put away yet, and what to do about it."""
 
+    everything = "?archived=all"
     in_use = "still in use"
 
     def archivable(self, rows: QuerySet[Any]) -> QuerySet[Any]:

@@ -56,6 +56,8 @@ class Moves(_ModelAdmin):
     """A subclass names its `actions`, the buttons that suit a row, and what its services raise to refuse."""
 
     change_form_template = "admin/moves.html"
+    # What the list's address says so that it leaves no row out.
+    everything: ClassVar[str] = ""
     refusals: ClassVar[tuple[type[Exception], ...]] = (PermissionDenied,)
 
     def buttons(self, row: Any) -> Iterable[Button]:  # noqa: ARG002 - for those that have none
@@ -71,8 +73,7 @@ class Moves(_ModelAdmin):
         obj: Any = None,
     ) -> HttpResponse:
         offered = list(self.buttons(obj)) if obj and allowed(touchable, obj, request) else []
-        moves_url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
-        more = {"moves": offered, "moves_url": f"{moves_url}?archived=all"}
+        more = {"moves": offered, "moves_url": self._page("changelist") + self.everything}
         return super().render_change_form(request, context | more, add, change, form_url, obj)
 
     def each(
@@ -102,7 +103,7 @@ class Moves(_ModelAdmin):
     def back(self, request: HttpRequest) -> HttpResponse | None:
         """To the row's page, if its button was pressed; else Django goes back to the list."""
         page = request.POST.get("back_to", "")
-        return redirect(self._page(page)) if page.isdigit() else None
+        return redirect(self._page("change", page)) if page.isdigit() else None
 
     def ask(self, request: HttpRequest, question: Question) -> HttpResponse:
         page = request.POST.get("back_to", "")
@@ -115,12 +116,12 @@ class Moves(_ModelAdmin):
             "rows": list(question.rows),
             "mistyped": "typed" in request.POST,
             "back_to": back_to,
-            "back_url": self._page(back_to) if back_to else request.get_full_path(),
+            "back_url": self._page("change", back_to) if back_to else request.get_full_path(),
         }
         return TemplateResponse(request, "admin/confirm.html", context)
 
-    def _page(self, pk: str) -> str:
-        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[pk])
+    def _page(self, name: str, *pk: str) -> str:
+        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_{name}", args=pk)
 
 
 def confirmed(request: HttpRequest) -> bool:

@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.admin.lists import CappedPaginator
-from accounts.admin.widgets import ChosenAutocomplete, InlineForm
+from accounts.admin.widgets import ChosenAutocomplete, InlineForm, InlineRows
 from accounts.generics import ModelAdmin, TabularInline
 from accounts.models import User
 from accounts.roles import touchable, visible
@@ -129,6 +129,7 @@ class RoleInline(_Choices, TabularInline[M, Parent]):
 
     extra = 0
     form = InlineForm
+    formset = InlineRows
     formfield_overrides = {
         FloatField: {"widget": NumberInput(attrs={"class": "vIntegerField"})},
         TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 28})},

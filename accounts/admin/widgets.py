@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.db.models import ForeignKey, Model
+from django.forms import models
 
 from accounts.generics import ModelForm
 
@@ -23,13 +24,28 @@ class ChosenAutocomplete(AutocompleteSelect):
         return [(None, [*empty, option], 0)]
 
 
+def inner(field: forms.Field) -> forms.Widget:
+    """What a person types into, without the links that the admin puts around it."""
+    widget: forms.Widget = getattr(field.widget, "widget", None) or field.widget
+    return widget
+
+
+class InlineRows(models.BaseInlineFormSet):  # type: ignore[type-arg]  # its stubs want what it lacks
+    """Rows whose fields are named by themselves: the title of a column is no label to a reader."""
+
+    def add_fields(self, form: Any, index: int | None) -> None:
+        super().add_fields(form, index)
+        for name, field in form.fields.items():
+            inner(field).attrs.setdefault("aria-label", field.label or name)
+
+
 class InlineForm(ModelForm[Any]):
     """One row of an inline, whose autocompletes know what was loaded together with the row."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, field in self.fields.items():
-            widget = getattr(field.widget, "widget", field.widget)
+            widget = inner(field)
             if isinstance(widget, ChosenAutocomplete):
                 widget.chosen = self._loaded(name)
 

@@ -29,6 +29,7 @@ Status = Account.Status
 @admin.register(Account)
 class LiveAccountAdmin(Moves, AccountAdmin):
     change_list_template = "admin/live_list.html"
+    everything = "?archived=all"
     refusals = (IllegalMoveError, PermissionDenied, lifecycle.WrongStateError, asking.NoAnswerError)
     actions = (
         "pause_accounts",

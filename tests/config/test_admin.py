@@ -1,6 +1,7 @@
 """What holds for every page of the admin, over all models."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -199,3 +200,28 @@ def test_a_superuser_makes_a_person(superuser_client: Client) -> None:
 
 def test_nobody_deletes_a_person(superuser_client: Client, owner: User) -> None:
     assert superuser_client.post(address(User, "delete", owner.pk), {"post": "yes"}).status_code == 403
+
+
+def test_the_admin_has_no_login_of_its_own(client: Client, owner: User, staff: User) -> None:
+    url = reverse("admin:login")
+    assert client.get(url, {"next": "/admin/delivery/"})["Location"] == "/login/?next=/admin/delivery/"
+    client.force_login(owner)
+    refused = client.get(url)
+    assert refused.status_code == 403
+    assert "The administration is for staff." in refused.content.decode()
+    client.force_login(staff)
+    assert client.get(url)["Location"] == reverse("admin:index")
+
+
+def test_times_are_told_with_their_zone(staff_client: Client, staff: User) -> None:
+    User.objects.filter(pk=staff.pk).update(zone="Asia/Kuala_Lumpur")
+    account = AccountFactory.create()
+    Account.objects.update(created_at=datetime(2026, 11, 18, 1, tzinfo=UTC))
+    page = staff_client.get(address(Account, "change", account.pk)).content.decode()
+    assert "18 Nov 2026, 09:00:00 +08" in page
+
+
+def test_a_row_leads_to_the_operators_page_about_it(staff_client: Client) -> None:
+    account = AccountFactory.create()
+    page = staff_client.get(address(Account, "change", account.pk)).content.decode()
+    assert f'href="{reverse("accounts:page", args=[account.pk])}"' in page
