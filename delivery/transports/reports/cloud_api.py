@@ -1,6 +1,7 @@
 """What Meta reports: messages and statuses, several in one report, sometimes twice and out of order."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from delivery.transports.base import (
@@ -51,18 +52,22 @@ def parse(request: WebhookRequest, *, phone_id: str, app_secret: str) -> list[In
 
     There is no time to check: Meta tries again for days, and an event that comes twice has its old id.
     """
-    told = request.headers.get("x-hub-signature-256", "")
-    if not told.startswith("sha256="):
+    signature = request.headers.get("x-hub-signature-256", "")
+    if not signature.startswith("sha256="):
         raise WebhookRefusedError("The report is not signed.")
-    require_signature(told.removeprefix("sha256="), request.body, secret=app_secret, algorithm="sha256")
-    changes = [change for entry in items(report(request), "entry") for change in items(entry, "changes")]
-    return [event for change in changes for event in _events(change, phone_id, request)]
+    require_signature(signature.removeprefix("sha256="), request.body, secret=app_secret, algorithm="sha256")
+    told = [
+        (change, moment(at(entry, "time"), otherwise=request.received_at))
+        for entry in items(report(request), "entry")
+        for change in items(entry, "changes")
+    ]
+    return [event for change, when in told for event in _events(change, when, phone_id, request)]
 
 
-def _events(change: Any, phone_id: str, request: WebhookRequest) -> Iterator[InboundEvent]:
+def _events(change: Any, when: datetime, phone_id: str, request: WebhookRequest) -> Iterator[InboundEvent]:
     value = at(change, "value")
     if text(change, "field") == "account_update":
-        yield from _closed(value, request)
+        yield from _closed(value, when)
     # One app has one address for all of its numbers.
     if text(value, "metadata", "phone_number_id") != phone_id:
         return
@@ -108,11 +113,12 @@ def _why(error: Any) -> str:
     return f"{ADVICE.get(code, said)[:200]} ({code})"
 
 
-def _closed(value: Any, request: WebhookRequest) -> Iterator[SessionChanged]:
+def _closed(value: Any, when: datetime) -> Iterator[SessionChanged]:
+    """It has no id: what was said at one time is one event, also when it is said again another day."""
     if (event := text(value, "event")) in CLOSED:
         yield SessionChanged(
-            event_id=f"account:{event}:{request.received_at:%Y-%m-%d}",
+            event_id=f"account:{event}:{when:%Y%m%dT%H%M%S}",
             state=AccountState.BLOCKED,
-            at=request.received_at,
+            at=when,
             reason=f"Meta restricted the account ({event})",
         )

@@ -23,6 +23,9 @@ STOPS_THE_ACCOUNT = frozenset({0, 3, 10, 190, 368, 131005, 131031, 131042, 13104
 NOT_READY = frozenset({131045, 131057, 133000, 133004, 133005, 133006, 133010, 133015})
 PASSING = frozenset({1, 2, 131000})
 
+# Whatever the status says: it is never sent with this template as it is.
+ABOUT_THE_TEMPLATE = range(132_000, 133_000)
+
 # This recipient alone has to wait, so many seconds; nobody else.
 RECIPIENT_WAITS: Mapping[int, float] = {
     131056: 6.0,  # too many messages from this number to this person
@@ -60,7 +63,7 @@ def outcome(code: int, said: str) -> Outcome | None:
     """What the code means; None where only the status can tell. `said` is Meta's own sentence."""
     if code in RECIPIENT_WAITS:
         return TryAgain(reason=said, after=RECIPIENT_WAITS[code])
-    if code in ADVICE:
-        return Rejected(reason=ADVICE[code], code=str(code))
+    if code in ADVICE or code in ABOUT_THE_TEMPLATE:
+        return Rejected(reason=ADVICE.get(code, said), code=str(code))
     kind = _KINDS.get(code)
     return kind(reason=said) if kind is not None else None

@@ -193,6 +193,30 @@ def test_an_address_that_was_guessed_leads_nowhere(reachable: str, account: Acco
     assert post(account, body, url=right) == 200
 
 
+def test_a_renewed_webhook_believes_neither_the_old_address_nor_the_old_secret(
+    reachable: str, account: Account, gateway: SandboxProcess
+) -> None:
+    connection.connect(account, by=None)
+    old = webhook(account)
+    renewed = connection.renew_webhook(account, by=account.owner)
+    body = report(message=MESSAGE)
+    assert post(renewed, body, url=old.url, secret=old.secret) == 404
+    assert post(renewed, body, secret=old.secret) == 403
+    assert post(renewed, body) == 200
+
+    # And the service was told: what it reports from now on is believed.
+    gateway.write_back(account.credentials["account"], "120363000000000001@g.us", "Still here")
+    until(lambda: Inbound.objects.filter(text="Still here").exists())
+
+
+@pytest.mark.parametrize("event", ["presence", "", None, 7])
+def test_what_is_reported_beside_what_we_know_is_taken_and_means_nothing(
+    reachable: str, account: Account, event: Any
+) -> None:
+    assert post(account, report(event=event, message=MESSAGE)) == 200
+    assert not Inbound.objects.exists()
+
+
 def test_another_accounts_word_counts_nothing(reachable: str, account: Account) -> None:
     other = AccountFactory.create(owner=account.owner, credentials=dict(account.credentials))
     assert post(account, report(message=MESSAGE), secret=webhook(other).secret) == 403

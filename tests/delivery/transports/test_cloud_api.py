@@ -5,7 +5,7 @@ import hmac
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -163,6 +163,7 @@ class TestCloudApi(TransportContract, HandleContract, AnswerContract):
         Said(reply=failure(131047), means=Rejected, code="131047", words="enter an approved template"),
         Said(reply=failure(132001), means=Rejected, code="132001", words="no approved template"),
         Said(reply=failure(132018), means=Rejected, code="132018", words="Meta says why"),
+        Said(reply=failure(132018, 500), means=Rejected, code="132018", words="Meta says why"),
         Said(reply=failure(131053), means=Rejected, code="131053", words="Meta says why"),
         Said(reply=failure(133010), means=NotConnected),
         # Codes that nobody has heard of are read by their status.
@@ -301,7 +302,7 @@ class TestCloudApiWebhooks(WebhookContract):
             body=report("account_update", event="DISABLED_UPDATE"),
             events=[
                 SessionChanged(
-                    event_id="account:DISABLED_UPDATE:2026-11-18",
+                    event_id="account:DISABLED_UPDATE:20261118T120000",
                     state=AccountState.BLOCKED,
                     at=NOW,
                     reason="Meta restricted the account (DISABLED_UPDATE)",
@@ -324,6 +325,13 @@ class TestCloudApiWebhooks(WebhookContract):
         for headers in (request.headers, empty):
             with pytest.raises(WebhookRefusedError):
                 reader.parse_webhook(replace(request, headers=headers))
+
+    def test_a_restriction_that_is_told_again_another_day_is_the_same_event(self, reader: Transport) -> None:
+        body = report("account_update", event="DISABLED_UPDATE")
+        body["entry"][0]["time"] = int(NOW.timestamp())
+        request = self.request(body)
+        later = replace(request, received_at=NOW + timedelta(days=3))
+        assert reader.parse_webhook(later) == reader.parse_webhook(request) != []
 
     def test_meta_hears_its_own_challenge_if_it_knows_the_word(self, reader: Transport) -> None:
         query = {"hub.mode": "subscribe", "hub.verify_token": "word", "hub.challenge": "1158201444"}

@@ -215,6 +215,8 @@ class TestUnipile(TransportContract, InlineMediaContract, GroupContract, AnswerC
             code="insufficient_credits",
             words="credits",
         ),
+        Said(reply=failure(422, "invalid_recipient"), means=Rejected, code="invalid_recipient"),
+        Said(reply=failure(503, "no_client_session"), means=NotConnected),
         Said(reply=failure(422, "blocked_recipient"), means=Rejected, code="blocked_recipient"),
         Said(
             reply=failure(422, "no_connection_with_recipient"),

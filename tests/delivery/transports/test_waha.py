@@ -301,6 +301,7 @@ class TestWaha(TransportContract, InlineMediaContract, GroupContract, AnswerCont
             ("WORKING", AccountState.WORKING),
             ("SCAN_QR_CODE", AccountState.PAIRING),
             ("PASSKEY_REQUIRED", AccountState.PAIRING),
+            ("PASSKEY_CONFIRMATION_REQUIRED", AccountState.PAIRING),
             ("STARTING", AccountState.STOPPED),
             ("STOPPED", AccountState.STOPPED),
             ("FAILED", AccountState.STOPPED),
@@ -499,6 +500,9 @@ class TestWahaWebhooks(WebhookContract):
             "x-webhook-request-id": "01J",
             "x-webhook-timestamp": str(int(made_at.timestamp() * 1000)),
         }
+
+    def test_what_was_played_was_read(self, reader: WahaTransport) -> None:
+        assert reader.parse_webhook(self.request(ack(4))) == [receipt(ReceiptState.READ)]
 
     def test_a_report_from_the_future_is_refused(self, reader: WahaTransport) -> None:
         with pytest.raises(WebhookRefusedError):
