@@ -10,7 +10,14 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from accounts.models import Account, Recipient
-from delivery.states import OPEN_RUN, SETTLED_RUN, PauseReason, RunStatus, TargetStatus
+from delivery.states import (
+    GO_ON_WITH_THEIR_ACCOUNT,
+    OPEN_RUN,
+    SETTLED_RUN,
+    PauseReason,
+    RunStatus,
+    TargetStatus,
+)
 
 
 def choices(enum: type[RunStatus | TargetStatus | PauseReason]) -> list[tuple[str, str]]:
@@ -216,6 +223,12 @@ class Run(models.Model):
     def around_the_clock(self) -> bool:
         """Its window never closes."""
         return (self.window_start_hour, self.window_end_hour, self.send_days) == (0, 24, 127)
+
+    @property
+    def goes_on_by_itself(self) -> bool:
+        """It is paused, and somebody who wants it to stay so has to say that."""
+        waits = self.opens_at is not None or self.pause_reason in GO_ON_WITH_THEIR_ACCOUNT
+        return self.status == RunStatus.PAUSED and self.canceled_at is None and waits
 
     @property
     def drip(self) -> tuple[int, int] | None:

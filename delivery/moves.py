@@ -31,6 +31,8 @@ class Move:
         fits = run.status in self.offered and (run.canceled_at is None or self.verb != "resume")
         if self.verb == "retry":
             return fits and run.failed > 0
+        if self.verb == "pause":
+            return fits and (run.status != RunStatus.PAUSED or run.goes_on_by_itself)
         return fits and (self.verb != "archive" or run.archived_at is None)
 
 
@@ -48,7 +50,7 @@ _MOVES = (
         label="Pause",
         done="paused",
         icon="paused",
-        offered=frozenset({RunStatus.QUEUED, RunStatus.RUNNING}),
+        offered=frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.PAUSED}),
         make=partial(lifecycle.pause, reason=PauseReason.OPERATOR),
     ),
     Move(

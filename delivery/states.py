@@ -34,6 +34,10 @@ class PauseReason(StrEnum):
     ACCOUNT_FLAGGED = "account_flagged"
 
 
+# Their runs go on by themselves once the account may send again.
+GO_ON_WITH_THEIR_ACCOUNT = frozenset({PauseReason.ACCOUNT_OFFLINE, PauseReason.ACCOUNT_FLAGGED})
+
+
 class TargetStatus(StrEnum):
     """Where one recipient of one run stands."""
 

@@ -10,7 +10,14 @@ from delivery.lifecycle.holding import stop_for, stopped_accounts
 from delivery.lifecycle.locking import WrongStateError, open_runs
 from delivery.lifecycle.people import resume
 from delivery.models import RunTarget
-from delivery.states import ACCOUNT_MOVES, AccountStatus, PauseReason, RunStatus, TargetStatus, may_move
+from delivery.states import (
+    ACCOUNT_MOVES,
+    GO_ON_WITH_THEIR_ACCOUNT,
+    AccountStatus,
+    RunStatus,
+    TargetStatus,
+    may_move,
+)
 
 
 @transaction.atomic
@@ -43,8 +50,7 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
         transaction.on_commit(lambda: news.account_back(account))
     tried = RunTarget.objects.filter(account=account, status=TargetStatus.PENDING, attempts__gt=0)
     tried.update(attempts=0)  # what the account could not do is not held against them
-    stopped = [PauseReason.ACCOUNT_OFFLINE, PauseReason.ACCOUNT_FLAGGED]
-    for run in open_runs(account).filter(pause_reason__in=stopped, canceled_at=None):
+    for run in open_runs(account).filter(pause_reason__in=GO_ON_WITH_THEIR_ACCOUNT, canceled_at=None):
         if not stopped_accounts(run, TargetStatus.PENDING):
             resume(run)
     queues.wake_on_commit([account.pk])

@@ -15,9 +15,17 @@ from delivery.states import SETTLED_RUN, PauseReason, RunStatus, TargetStatus
 
 @transaction.atomic
 def pause(run: Run, *, reason: PauseReason, by: User | None = None, detail: str = "") -> Run:
-    """Hold a run still: nothing leaves after this is committed but what is already in the air."""
+    """Hold a run still: nothing leaves after this is committed but what is already in the air.
+
+    One that is paused until its window opens or its account is back stays so from now on until a person resumes it.
+    """
     run = locked(run, by)
-    require(run, RunStatus.PAUSED, "Only a run that is queued or running can be paused.", different=True)
+    require(
+        run,
+        RunStatus.PAUSED,
+        "Only a run that is queued or running, or goes on by itself, can be paused.",
+        different=not run.goes_on_by_itself,
+    )
     run.changed_by = by
     hold(run, reason, detail)
     return run

@@ -87,10 +87,11 @@ IN_STATE: dict[str, Callable[[User], Run]] = {
 
 # Which move from which state.
 
+NOT_TO_PAUSE = "Only a run that is queued or running, or goes on by itself, can be paused."
 REFUSED = [
-    ("pause", "paused", "Run {} is paused. Only a run that is queued or running can be paused."),
+    ("pause", "paused", f"Run {{}} is paused. {NOT_TO_PAUSE}"),
     *(
-        ("pause", state, f"Run {{}} is {state}. Only a run that is queued or running can be paused.")
+        ("pause", state, f"Run {{}} is {state}. {NOT_TO_PAUSE}")
         for state in ("success", "partial", "failed", "canceled", "skipped")
     ),
     *(
@@ -384,6 +385,29 @@ def test_a_window_that_closes_before_anything_was_sent_fails_the_run(owner: User
     assert run.status == RunStatus.FAILED
     assert counted(run) == {"skipped": 3}
     assert "before anything was sent" in run.summary
+
+
+def test_a_person_can_keep_a_run_that_would_resume_by_itself_from_it(owner: User) -> None:
+    with time_machine.travel(NOON, tick=False) as clock:
+        run = becomes(daytime(owner, on_close="resume"), TargetStatus.SENT)
+        clock.move_to(END)
+        tick()
+        run = pause(run, by=owner)
+        clock.move_to(NEXT_DAY)
+        tick()
+        run.refresh_from_db()
+        assert (run.status, run.pause_reason, run.opens_at) == ("paused", "operator", None)
+        assert lifecycle.resume(run).status == RunStatus.RUNNING
+
+
+def test_a_person_can_keep_a_run_from_going_on_with_its_account(owner: User) -> None:
+    run = running(owner)
+    account = Account.objects.get()
+    lifecycle.stop_account(account, status="offline", reason="no answer")
+    pause(run, by=owner)
+    lifecycle.start_account(account)
+    run.refresh_from_db()
+    assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.OPERATOR)
 
 
 def test_a_run_that_resumes_by_itself_does_so_at_the_next_opening(owner: User) -> None:
