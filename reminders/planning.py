@@ -5,8 +5,11 @@ from datetime import datetime
 
 from accounts.models import Account
 from delivery.audience import Audience
+from delivery.models import Run
+from delivery.planning import foresight
 from delivery.planning.foresight import Plan, foresee
 from delivery.planning.outlook import Forecast
+from delivery.states import SETTLED_RUN, RunStatus
 from reminders.headcount import headcount
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, next_moment
@@ -33,9 +36,21 @@ def forecast(
         priority=reminder.priority,
         resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
         drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
-        scheduled=lambda until: scheduled(accounts, until=until, but=reminder),
+        scheduled=lambda until: scheduled(accounts, until=until, but=reminder.pk),
     )
     return foresee(plan, now=now)
+
+
+def forecast_run(run: Run, *, now: datetime) -> Forecast | None:
+    """How a run that is open will go on; nothing of one that is settled, or waits for another to end."""
+    if run.status in SETTLED_RUN or run.canceled_at or (run.status == RunStatus.QUEUED and not run.opens_at):
+        return None
+    accounts = Account.objects.filter(run_accounts__run=run)
+    return foresight.forecast(
+        run,
+        now=now,
+        scheduled=lambda until: scheduled(accounts, until=until, but=run.reminder_id),
+    )
 
 
 def _next_firing(reminder: Reminder, now: datetime) -> datetime:

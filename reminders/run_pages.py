@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET
 
@@ -17,6 +18,7 @@ from delivery.progress import progress_of
 from delivery.states import OPEN_RUN, TargetStatus
 from reminders import results
 from reminders.access import seen_run
+from reminders.planning import forecast_run
 from reminders.replies import replies_to_run
 from reminders.streaming import streamed
 
@@ -54,6 +56,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "run": found,
         "open": found.status in OPEN_RUN,
         "progress": progress_of(found),
+        "forecast": forecast_run(found, now=timezone.now()),
         "may_touch": may_touch(found, request.user),
         "tabs": [
             Tab(status=status, count=getattr(found, status), current=status == chosen) for status in ORDER

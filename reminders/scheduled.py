@@ -3,7 +3,7 @@
 Bounded on all sides: a forecast has to be quick, and what is far down the list hardly moves its end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import takewhile
 from math import ceil
@@ -22,10 +22,10 @@ MOST_RUNS = 100
 MOST_TARGETS = 10_000  # that are counted of one
 
 
-def scheduled(accounts: Sequence[Account], *, until: datetime, but: Reminder) -> list[Upcoming]:
+def scheduled(accounts: Iterable[Account], *, until: datetime, but: int) -> list[Upcoming]:
     """The runs that these accounts will get until then from other reminders than `but`, as they are saved now."""
     theirs = Reminder.objects.filter(reminder_accounts__account__in=accounts).values("pk")
-    due = Reminder.objects.due(until).filter(pk__in=theirs).exclude(pk=but.pk)
+    due = Reminder.objects.due(until).filter(pk__in=theirs).exclude(pk=but)
     reminders = due.prefetch_related("reminder_accounts", "parts").order_by("next_fire_at", "pk")
     soonest = list(reminders[:MOST_REMINDERS])
     sizes = audience.sizes([reminder.pk for reminder in soonest], most=MOST_TARGETS) if soonest else {}

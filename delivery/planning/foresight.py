@@ -8,6 +8,8 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.db.models import Count, Max, Min
+from django.db.models.functions import TruncHour
 
 from accounts.models import Account
 from delivery import knobs
@@ -154,7 +156,7 @@ def _expected(plan: Plan, ready: Sequence[Sender], course: Course, now: datetime
     )
 
 
-def forecast(run: Run, *, now: datetime) -> Forecast:
+def forecast(run: Run, *, now: datetime, scheduled: Scheduled = lambda _: ()) -> Forecast:
     """How a run goes on from here; one that is paused, if it is resumed now."""
     accounts = list(Account.objects.filter(run_accounts__run=run).defer("credentials").order_by("pk"))
     plan = Plan(
@@ -168,18 +170,21 @@ def forecast(run: Run, *, now: datetime) -> Forecast:
         resumes_by_itself=run.resumes_by_itself,
         drip=run.drip,
         run=run,
+        scheduled=scheduled,
     )
     return foresee(plan, now=now)
 
 
 def _planned_course(run: Run, now: datetime) -> Course:
-    """The course of a drip is its plan; what is overdue is expected now."""
-    pending = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING).order_by("not_before")
-    times = [max(now, at) for at in pending.values_list("not_before", flat=True)]
-    if not times:
-        return Course(starts_at=now, finishes_at=now)
-    points = [Point(at=at, done=number) for number, at in enumerate(times, start=1)]
-    return Course(starts_at=times[0], finishes_at=times[-1], curve=thinned(points))
+    """The course of a drip is its plan, hour by hour; what is overdue is expected now."""
+    pending = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING)
+    hours = pending.annotate(hour=TruncHour("not_before")).values_list("hour").order_by("hour")
+    points, done, starts_at = list[Point](), 0, now
+    for _, first, last, count in hours.annotate(Min("not_before"), Max("not_before"), Count("pk")):
+        starts_at, done = starts_at if points else max(now, first), done + count
+        points.append(Point(at=max(now, last), done=done))
+    finishes_at = points[-1].at if points else now
+    return Course(starts_at=starts_at, finishes_at=finishes_at, curve=thinned(points))
 
 
 def _job(plan: Plan, count: int) -> Job:

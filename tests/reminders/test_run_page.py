@@ -3,18 +3,29 @@
 import asyncio
 import csv
 import io
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import AsyncRequestFactory, Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from accounts.models import User
+from accounts.models import Account, User
 from delivery.models import Run
 from reminders import results
 from reminders.streaming import streamed
-from tests.factories import AttemptFactory, RecipientFactory, RunAccountFactory, RunFactory, RunTargetFactory
+from tests.factories import (
+    AccountFactory,
+    AttemptFactory,
+    LimitFactory,
+    RecipientFactory,
+    RunAccountFactory,
+    RunFactory,
+    RunTargetFactory,
+)
 
 
 @pytest.fixture
@@ -71,6 +82,45 @@ def test_progress_is_a_partial_or_json(logged_in: Client, owner: User) -> None:
     assert (found["sent"], found["failed"], found["pending"], found["total"]) == (3, 1, 6, 10)
     assert found["rate"] > 0
     assert found["finish_at"]
+
+
+def test_an_open_run_says_how_it_will_go_on_and_a_settled_one_does_not(
+    logged_in: Client, owner: User
+) -> None:
+    run = RunFactory.create(reminder__owner=owner, reminder__around_the_clock=True, targets=3)
+    LimitFactory.create(account=run.run_accounts.get().account, per_day=1)
+    page = logged_in.get(url(run)).content.decode()
+    assert "Likely to pause" in page
+    assert "with 1 of 3 delivered" in page
+    over = RunFactory.create(reminder__owner=owner, success=True, sent=1)
+    assert "Likely to pause" not in logged_in.get(url(over)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"queued": True, "opens_at": None, "summary": "Waits for run 7."}, "Waits for run 7."),
+        ({"queued": True}, "It waits for its delivery window to open"),
+        ({"paused": True}, "Nothing leaves until it is resumed."),
+        ({"paused": True, "opens_at": datetime(2026, 3, 12, 6, tzinfo=UTC)}, "when it goes on by itself"),
+    ],
+)
+def test_what_a_run_waits_for_is_said(
+    logged_in: Client, owner: User, values: dict[str, Any], words: str
+) -> None:
+    run = RunFactory.create(reminder__owner=owner, pending=2, sent=1, **values)
+    RunAccountFactory.create(run=run)
+    assert words in logged_in.get(url(run)).content.decode()
+
+
+def test_a_full_day_is_said_while_the_account_waits_for_the_next(logged_in: Client, owner: User) -> None:
+    run = RunFactory.create(reminder__owner=owner, pending=2, summary="2 were moved to later days.")
+    later = timezone.now() + timedelta(hours=3)
+    account = AccountFactory.create(owner=owner, waiting_for="per_day", waiting_until=later)
+    RunAccountFactory.create(run=run, account=account)
+    assert "2 were moved to later days." in logged_in.get(url(run, "progress")).content.decode()
+    Account.objects.update(waiting_for="gap")
+    assert "2 were moved" not in logged_in.get(url(run, "progress")).content.decode()
 
 
 def test_a_settled_run_stops_asking_for_its_progress(logged_in: Client, owner: User) -> None:
@@ -204,7 +254,7 @@ def test_the_page_takes_as_many_queries_for_many_targets(
 ) -> None:
     run = RunFactory.create(reminder__owner=owner, targets=60)
     RunAccountFactory.create_batch(3, run=run)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(20):
         page = logged_in.get(url(run)).content.decode()
     assert page.count('<th scope="row">') == 50
     with django_assert_max_num_queries(8):
