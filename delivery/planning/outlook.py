@@ -93,9 +93,11 @@ class _Words:
         if trouble := self._trouble():
             return False, *trouble
         finishes_at, pause = self.course.finishes_at or self.now, self._pause()
-        if pause is None or self.run.drip:
-            return True, self._fits(finishes_at), ""
-        return False, *self._pauses(pause, finishes_at)
+        if pause is not None and not self.run.drip:
+            return False, *self._pauses(pause, finishes_at)
+        if self._with_margin() > self.run.closes_at and not self.run.drip:
+            return False, *self._tight(finishes_at)
+        return True, self._fits(finishes_at), ""
 
     def _trouble(self) -> tuple[str, str] | None:
         """What would keep it from its end, and what helps."""
@@ -115,15 +117,36 @@ class _Words:
                 return pause
         return None
 
+    def _with_margin(self) -> datetime:
+        """When it would be finished by the rule of thumb (S4)."""
+        return (self.course.starts_at or self.run.fires_at) + timedelta(minutes=self.run.minutes)
+
     def _fits(self, finishes_at: datetime) -> str:
-        starts_at = self.course.starts_at or self.run.fires_at
-        length = "About " + times.span(_next_minute(finishes_at) - starts_at)
-        if self.run.drip:
-            days = (
-                finishes_at.astimezone(self.zone).date() - starts_at.astimezone(self.zone).date()
-            ).days + 1
-            length = f"Planned over {days} days" if days > 1 else "Planned for one day"
+        length = self._days(finishes_at) if self.run.drip else self._length(finishes_at)
         return f"{length}, finished about {self._finish(finishes_at)} ({self.zone})."
+
+    def _length(self, finishes_at: datetime) -> str:
+        """About 25 minutes, 29 minutes with a margin."""
+        length = times.span(_next_minute(finishes_at) - (self.course.starts_at or self.run.fires_at))
+        longer = times.span(timedelta(minutes=self.run.minutes))
+        margin = f", {longer} with a margin" if self._with_margin() > finishes_at and longer != length else ""
+        return f"About {length}{margin}"
+
+    def _days(self, finishes_at: datetime) -> str:
+        first, last = (
+            at.astimezone(self.zone).date()
+            for at in (self.course.starts_at or self.run.fires_at, finishes_at)
+        )
+        days = (last - first).days + 1
+        return f"Planned over {days} days" if days > 1 else "Planned for one day"
+
+    def _tight(self, finishes_at: datetime) -> tuple[str, str]:
+        """It would just fit, if nothing came between."""
+        closes, later = self._moment(self.run.closes_at), self._with_margin().astimezone(self.zone)
+        what = f"{self._length(finishes_at)}, and the window closes at {closes} ({self.zone}): it may not be finished."
+        same_day = later.date() == self.run.fires_at.astimezone(self.zone).date()
+        wider = f"Let the window end at {later.hour + 1}:00, or fire" if same_day else "Fire"
+        return what, f"{wider} it earlier."
 
     def _missed(self) -> tuple[str, str]:
         fires, closes = self._moment(self.run.fires_at), f"{self.run.window.end_hour:02d}:00"

@@ -1,5 +1,6 @@
 """Firing what is due: each moment once, late within a limit, else recorded, and never on top of the last run."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
@@ -11,6 +12,8 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django_celery_beat.models import PeriodicTask
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from redis import Redis
 
 from accounts.models import Account, Recipient, User
@@ -428,6 +431,63 @@ def test_an_edit_at_the_moment_itself_neither_loses_nor_doubles_it(owner: User) 
     assert moments(reminder) == [(NINE, "running")]
     reminder.refresh_from_db()
     assert reminder.next_fire_at == NINE + DAY
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("wait"), st.integers(1, 30)),  # minutes until the next tick
+        st.tuples(st.just("outage"), st.integers(31, 600)),
+        st.tuples(st.just("set back"), st.integers(1, 90)),
+        st.tuples(st.just("edit"), st.just(0)),  # of something else than its times
+        st.tuples(st.just("tick"), st.just(0)),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+def play(reminder: Reminder, steps: list[tuple[str, int]]) -> tuple[datetime, datetime]:
+    """What happens to a reminder, its runs ending at once; from when to when the clock went."""
+    now = first = EVE
+    for step, minutes in steps:
+        now += timedelta(minutes=-minutes if step == "set back" else minutes)
+        with at(now):
+            if step == "edit":
+                schedule(reminder)
+            else:
+                due.tick()
+            for run in Run.objects.filter(reminder=reminder, status=RunStatus.RUNNING):
+                end(run)
+    return first, now
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=steps)
+def test_whatever_happens_to_the_clock_and_to_the_reminder_no_moment_fires_twice(
+    owner: User, steps: list[tuple[str, int]]
+) -> None:
+    reminder = daily(owner, cron="*/10 * * * *", recipients=1, around_the_clock=True)
+    play(reminder, steps)
+    fired = [run.due_at for run in runs(reminder) if run.status != RunStatus.SKIPPED]
+    assert len(fired) == len(set(fired))
+    assert all(moment is not None and moment.minute % 10 == 0 for moment in fired)
+    reminder.refresh_from_db()
+    assert (reminder.status, reminder.next_fire_at is not None) == ("scheduled", True)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=steps.map(lambda steps: [step for step in steps if step[0] != "set back"]))
+def test_while_the_clock_goes_forward_each_moment_fires_or_is_counted_as_missed(
+    owner: User, steps: list[tuple[str, int]]
+) -> None:
+    reminder = daily(owner, cron="*/10 * * * *", recipients=1, around_the_clock=True)
+    first, now = play(reminder, [*steps, ("tick", 0)])
+    found = runs(reminder)
+    missed = [re.match(r"Missed (?:(\d+) moments)?", run.summary) for run in found if run.status == "skipped"]
+    counted = sum(int(words[1] or 1) for words in missed if words)
+    fired = sum(run.status == RunStatus.SUCCESS for run in found)
+    due_by_now = int((now - first).total_seconds() // 600)
+    assert (fired + counted, len(missed)) == (due_by_now, len(found) - fired)
 
 
 @pytest.mark.django_db(transaction=True)

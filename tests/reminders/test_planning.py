@@ -71,7 +71,19 @@ def test_what_fits_is_green(account: Account) -> None:
     found = foreseen(account, recipients=80)
     assert (found.fits, found.label, found.suggestion) == (True, "Fits in window", "")
     assert (found.targets, found.parts, found.minutes) == (80, 1, 3)
-    assert found.sentence == "About 2 minutes, finished about 10:02 (Europe/Berlin)."
+    assert found.sentence == "About 2 minutes, 3 minutes with a margin, finished about 10:02 (Europe/Berlin)."
+
+
+@pytest.mark.parametrize(("minute", "fits"), [(57, True), (58, False)])
+def test_what_fits_only_without_the_margin_is_amber(account: Account, minute: int, fits: bool) -> None:
+    found = foreseen(account, now=WEDNESDAY.replace(hour=17, minute=minute), recipients=70)
+    assert found.fits is fits
+    if not fits:
+        assert found.sentence == (
+            "About 2 minutes, 3 minutes with a margin, and the window closes at 18:00 (Europe/Berlin): "
+            "it may not be finished."
+        )
+        assert found.suggestion == "Let the window end at 19:00, or fire it earlier."
 
 
 def test_every_part_costs_its_time(account: Account) -> None:
