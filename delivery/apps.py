@@ -3,7 +3,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models.signals import post_migrate, post_save
+from django.db.models.signals import post_delete, post_migrate, post_save
 
 from delivery.reach import reach_of
 
@@ -21,14 +21,19 @@ class DeliveryConfig(AppConfig):
 
     def ready(self) -> None:
         _check_settings()
-        from accounts.models import Account  # noqa: PLC0415 - models are ready only now
+        from accounts.models import Account, Limit  # noqa: PLC0415 - models are ready only now
         from delivery import periodic  # noqa: PLC0415
-        from delivery.queues import tell_workers  # noqa: PLC0415
+        from delivery.queues import look_again, tell_workers  # noqa: PLC0415
 
         def added(created: bool, **_: Any) -> None:
             if created:
                 tell_workers()
 
+        def changed(instance: Limit, **_: Any) -> None:
+            look_again(instance.account_id)
+
+        for signal in (post_save, post_delete):
+            signal.connect(changed, sender=Limit, weak=False, dispatch_uid="look_again")
         jobs = (periodic.plan_tick, periodic.plan_warm_ups, periodic.plan_reports, periodic.plan_imports)
         for job in jobs:
             post_migrate.connect(

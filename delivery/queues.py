@@ -92,6 +92,15 @@ def wake_on_commit(account_ids: Iterable[int]) -> None:
     transaction.on_commit(lambda: _quietly(lambda: wake(ids)))
 
 
+def look_again(account_id: int) -> None:
+    """What an account waits for may be over, as when its limits were changed; one that waits for nothing sleeps on."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM accounts_account WHERE id = %s AND wake_at IS NOT NULL", [account_id])
+        waits = cursor.fetchone() is not None
+    if waits:
+        wake_on_commit([account_id])
+
+
 def tell_workers() -> None:
     """An account was added: workers look for its queue now rather than in a few seconds."""
     transaction.on_commit(lambda: _quietly(lambda: app.control.broadcast("look_for_queues")))

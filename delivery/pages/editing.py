@@ -57,7 +57,7 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
     ]
     if given is not None and all(form.is_valid() for _, form in shown):
         _save_limits(account, [form for _, form in shown])
-        messages.success(request, "The limits hold from the next message on.")
+        messages.success(request, "The limits hold within a few seconds.")
         return redirect("accounts:page", pk)
     return render(request, "accounts/account_limits.html", {"account": account, "shown": shown})
 

@@ -18,7 +18,7 @@ from delivery.states import WaitReason
 from delivery.tick import wake_due_accounts
 from reminders.fire import fire
 from tests.delivery.stage import abandon
-from tests.factories import AccountFactory, ReminderFactory, RunFactory
+from tests.factories import AccountFactory, LimitFactory, ReminderFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -207,3 +207,15 @@ def _somebody_waits_for_a_lock() -> bool:
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         row = cursor.fetchone()
     return bool(row and row[0])
+
+
+@pytest.mark.parametrize("wakes", [True, False], ids=["waits", "has nothing to send"])
+def test_an_account_that_waits_looks_again_when_its_limits_change(account: Account, wakes: bool) -> None:
+    """In the admin as everywhere else: it may have been told to sleep until tomorrow."""
+    limit = LimitFactory.create(account=account, per_day=5)
+    tomorrow = timezone.now() + timedelta(days=1)
+    for change in (limit.save, limit.delete):
+        Account.objects.update(wake_at=tomorrow if wakes else None)
+        change()
+        account.refresh_from_db()
+        assert (account.wake_at is not None and account.wake_at < tomorrow) == wakes
