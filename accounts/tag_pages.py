@@ -102,10 +102,12 @@ def tag_all(request: HttpRequest) -> HttpResponse:
         tag = form.tag()
         if form.cleaned_data["do"] == "add":
             tied = tags.tag_all(rows, tag, by=user)
-            messages.success(request, f"{tied:,} more recipients have the tag “{tag}”.")
+            have = "1 more recipient has" if tied == 1 else f"{tied:,} more recipients have"
+            messages.success(request, f"{have} the tag “{tag}”.")
         else:
             untied = tags.untag_all(rows, tag, by=user)
-            messages.success(request, f"The tag “{tag}” is taken off {untied:,} recipients.")
+            whom = "1 recipient" if untied == 1 else f"{untied:,} recipients"
+            messages.success(request, f"The tag “{tag}” is taken off {whom}.")
         return redirect(back)
     context = {"form": form, "count": rows.order_by().count(), "chosen": chosen, "back": back}
     return render(request, "recipients/tag_all.html", context)

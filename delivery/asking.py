@@ -54,7 +54,7 @@ class Line:
         try:
             return self.runner.run(put())
         except UnansweredError as error:
-            raise NoAnswerError(f"The service did not do it: {error}.") from error
+            raise NoAnswerError(f"The service did not do it: {str(error).rstrip('.')}.") from error
         except NotOfferedError as error:
             raise NoAnswerError(str(error)) from error
 

@@ -61,6 +61,7 @@ def why(account: Account, *, running: int, paused: int, now: datetime) -> Why:
 
 
 def _stopped(status: AccountStatus, reason: str) -> str:
+    reason = reason.rstrip(".")  # some services speak in sentences
     if status is AccountStatus.PAUSED and reason:
         return f"It was {reason}."  # which names the person
     return f"{STOPPED[status]}: {reason}." if reason else f"{STOPPED[status]}."

@@ -45,7 +45,7 @@ class AccountAdmin(KeptAdmin[Account]):
 
     form = AccountForm
     page = "accounts:page"
-    list_display = ("name", "owner", "channel", "transport", "state", "waiting", "wakes", "profile")
+    list_display = ("name", "state", "waiting", "wakes", "owner", "channel", "transport", "profile")
     list_filter = ("status", "channel", "transport", "profile", ArchivedFilter)
     list_select_related = ("owner", "status_by")
     unread = ("credentials",)

@@ -62,7 +62,7 @@ def _connected(request: HttpRequest, account: Account) -> HttpResponse:
     try:
         account = connection.connect(account, by=user_of(request))
     except asking.NoAnswerError as error:
-        messages.error(request, f"{account} is saved, but not connected. {error}")
+        messages.error(request, f"{account} is saved, but not connected. {error} Correct it under Edit.")
         return redirect("accounts:page", account.pk)
     if account.status == Account.Status.PAIRING:
         return redirect("accounts:pair", account.pk)

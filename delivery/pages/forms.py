@@ -5,6 +5,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django import forms
+from django.conf import settings
 
 from accounts.generics import ModelForm
 from accounts.models import Account, Limit
@@ -67,6 +68,15 @@ class PaceForm(ModelForm[Account]):
             "warmup_ceiling": "Up to",
         }
         help_texts = dict.fromkeys(("warmup_start", "warmup_step", "warmup_ceiling"), "")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Each empty field shows what holds without it."""
+        super().__init__(*args, **kwargs)
+        inherited = {"group_concurrency": settings.GROUP_CONCURRENCY}
+        if plan := PROFILES[self.instance.profile].warm_up:
+            inherited |= {f"warmup_{name}": getattr(plan, name) for name in ("start", "step", "ceiling")}
+        for name, value in inherited.items():
+            self.fields[name].widget.attrs["placeholder"] = str(value)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

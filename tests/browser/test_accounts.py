@@ -11,7 +11,9 @@ from pytest_django.live_server_helper import LiveServer
 from redis import Redis
 
 from accounts.models import Account, User
+from accounts.models.account import Channel
 from delivery.inbound import handling as inbound
+from delivery.pages.offers import offers
 from reminders.inbound import handle
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import NewPage
@@ -131,10 +133,21 @@ def test_every_page_fits_its_screen_and_can_be_used_by_everybody(
     waiting = AccountFactory.create(
         owner=operator, name="New phone", pairing=True, credentials=dict(shown.credentials)
     )
+    states = [
+        AccountFactory.create(owner=operator, **{state: True})
+        for state in ("unpaired", "paused", "offline", "flagged", "archived")
+    ]
     addresses = [
         "/accounts/",
+        "/accounts/?show=archived",
+        "/accounts/?q=nobody",
         "/accounts/new/",
-        "/accounts/new/whatsapp/sandbox/",
+        *(
+            f"/accounts/new/{channel}/{offer.kind}/"
+            for channel in Channel.values
+            for offer in offers(channel)
+        ),
+        *(f"/accounts/{account.pk}/" for account in states),
         *(f"/accounts/{shown.pk}/{part}" for part in ("", "edit/", "limits/", "log-out/", "archive/")),
         f"/accounts/{waiting.pk}/pair/",
     ]
@@ -145,3 +158,21 @@ def test_every_page_fits_its_screen_and_can_be_used_by_everybody(
         assert wide <= room, address
         found: dict[str, Any] = page.evaluate("axe.run()")
         assert [v["id"] for v in found["violations"]] == [], address
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
+def test_limits_typed_wrong_are_told_at_their_fields(
+    new_page: NewPage, operator: User, shown: Account, width: int, scheme: Any
+) -> None:
+    page = new_page(user=operator, width=width, scheme=scheme, axe=True)
+    page.goto(f"/accounts/{shown.pk}/limits/")
+    page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
+    page.get_by_label("Per minute").fill("0")
+    page.get_by_label("Shortest gap").fill("9")
+    page.get_by_label("Longest gap").fill("3")
+    page.get_by_role("button", name="Save limits").click()
+    expect(page.get_by_text("At least 1. To send nothing, pause the account.")).to_be_visible()
+    boxes = [page.get_by_label(name).bounding_box() for name in ("Per minute", "Per hour", "Per day")]
+    assert width == 360 or len({box["y"] for box in boxes if box}) == 1  # an error moves no neighbour
+    found: dict[str, Any] = page.evaluate("axe.run()")
+    assert [v["id"] for v in found["violations"]] == []

@@ -89,7 +89,10 @@ def test_every_page_fits_and_axe_finds_nothing_serious(
     RunTargetFactory.create(run__reminder__owner=nadia, recipient=ann, failed=True)
     InboundFactory.create(account__owner=nadia, recipient=ann, text=long * 5)
     consent.opt_out(ann, how="Wrote STOP.")
-    job, draft = checked(nadia), upload(nadia)
+    dan = RecipientFactory.create(owner=nadia, blocked=True, converted=True, archived=True)
+    ben = RecipientFactory.create(owner=nadia, cooling_down=True)
+    job, draft, done = checked(nadia), upload(nadia), checked(nadia)
+    stages.confirm(done)
     page = new_page(user=nadia, width=width, scheme=scheme, axe=True)
     found = {}
     for path in (
@@ -98,13 +101,44 @@ def test_every_page_fits_and_axe_finds_nothing_serious(
         f"{ann.pk}/",
         f"{ann.pk}/edit/",
         f"{ann.pk}/opt-in/",
+        f"{dan.pk}/",
+        f"{dan.pk}/unblock/",
+        f"{dan.pk}/reopen/",
+        *(f"{ben.pk}/{part}" for part in ("", "opt-out/", "block/", "convert/")),
+        "?q=nobody",
         "tags/",
         f"tags/{tag.pk}/",
         "tags/all/",
         "import/",
         f"import/{draft.pk}/columns/",
         f"import/{job.pk}/",
+        f"import/{done.pk}/",
     ):
         visit(page, f"/recipients/{path}")
         found[path] = (sideways(page), axe_findings(page))
     assert {path: trouble for path, trouble in found.items() if trouble != (0, [])} == {}
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1280)])
+def test_what_was_typed_wrong_is_read_out(new_page: NewPage, nadia: User, scheme: str, width: int) -> None:
+    ann = RecipientFactory.create(owner=nadia)
+    page = new_page(user=nadia, width=width, scheme=scheme, axe=True)
+    for path, button in (
+        ("add/", "Add recipient"),
+        (f"{ann.pk}/opt-out/", "Opt out"),
+        ("tags/", "New tag"),
+        ("tags/all/", "Do this for 1 recipient"),
+        ("import/", "Upload"),
+    ):
+        visit(page, f"/recipients/{path}")
+        page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
+        page.get_by_role("button", name=button).click()
+        expect(page.locator(".error").first).to_be_visible()
+        assert (sideways(page), axe_findings(page)) == (0, []), path
+
+
+def test_somebody_new_finds_pages_that_say_what_to_do(new_page: NewPage, nadia: User) -> None:
+    page = new_page(user=nadia, width=360, axe=True)
+    for path in ("/recipients/", "/recipients/tags/", "/recipients/import/", "/follow-ups/", "/accounts/"):
+        visit(page, path)
+        assert (sideways(page), axe_findings(page)) == (0, []), path
