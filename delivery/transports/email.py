@@ -4,6 +4,8 @@ import asyncio
 import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import BinaryIO
 
 from delivery.outcomes import AccountBlocked, Outcome, RateLimited, Rejected, Sent, TryAgain
@@ -13,11 +15,15 @@ from delivery.transports.base import (
     CredentialField,
     CredentialsError,
     Message,
+    Polled,
     Transport,
+    UnansweredError,
 )
 from delivery.transports.http.files import opened
+from delivery.transports.mail import imap
 from delivery.transports.mail.composing import SENDER_FIELDS, Sender, written_out
 from delivery.transports.mail.smtp import Envelope, Mailman, Server
+from delivery.transports.reports.mailbox import event_of
 
 MOST_FILE_BYTES = 25 * 10**6  # what most mail servers take, before they count the encoding
 IDLE_SECONDS = 30.0  # most servers wait for minutes, and none likes a guest who says nothing for longer
@@ -32,7 +38,7 @@ class EmailTransport(Transport):
     label = "E-mail (SMTP)"
     about = "A mailbox or relay of your own. It takes the server's name, a login and the sender's address."
     channels = frozenset({"email"})
-    default_capabilities = Capabilities(actions=frozenset({"email"}))
+    default_capabilities = Capabilities(polling=True, actions=frozenset({"email"}))
     credential_fields = (
         CredentialField(
             name="host", place=True, label="Mail server", help="For example smtp.school.example."
@@ -51,6 +57,14 @@ class EmailTransport(Transport):
         ),
         CredentialField(name="user", label="User", required=False),
         CredentialField(name="password", label="Password", secret=True, required=False),
+        CredentialField(
+            name="imap_host",
+            place=True,
+            label="Mailbox server",
+            required=False,
+            help="Where answers arrive (IMAP, same login). Without it replies, STOP and bounces are not read.",
+        ),
+        CredentialField(name="imap_port", place=True, label="Mailbox port", required=False, default="993"),
         *SENDER_FIELDS,
     )
 
@@ -58,6 +72,11 @@ class EmailTransport(Transport):
         self._sender = Sender(self.credentials)
         self._mailman = Mailman(self._server())
         self._goodbye: asyncio.TimerHandle | None = None
+        self._mailbox = self._inbox() if self.credentials["imap_host"] else None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(self.default_capabilities, polling=self._mailbox is not None)
 
     async def send(self, message: Message, key: str) -> Outcome:
         if message.media is None:
@@ -77,6 +96,22 @@ class EmailTransport(Transport):
                 return AccountState.UNREACHABLE
             case _:
                 return AccountState.STOPPED
+
+    async def poll(self, since: str) -> Polled:
+        mailbox = self._mailbox
+        if mailbox is None:
+            return await super().poll(since)
+        loop = asyncio.get_running_loop()
+        try:
+            messages, here = await loop.run_in_executor(_threads, lambda: imap.fetch(mailbox, since))
+        except imap.FAILURES as error:
+            # Its text may hold the password: the type is enough.
+            raise UnansweredError(
+                TryAgain(reason=f"the mailbox cannot be read ({type(error).__name__})")
+            ) from None
+        own, now = self._sender.address, datetime.now(UTC)
+        events = (event_of(message, own=own, now=now) for message in messages)
+        return Polled(events=tuple(event for event in events if event is not None), since=here)
 
     async def close(self) -> None:
         if self._goodbye is not None:
@@ -105,13 +140,21 @@ class EmailTransport(Transport):
         finally:
             self._goodbye = loop.call_later(IDLE_SECONDS, _threads.submit, self._mailman.close)
 
+    def _inbox(self) -> imap.Mailbox:
+        return imap.Mailbox(
+            host=self.credentials["imap_host"],
+            port=_port(self.credentials["imap_port"], label="Mailbox port"),
+            encrypted=self.credentials["security"] != "none",
+            user=self.credentials["user"],
+            password=self.credentials["password"],
+            seconds=self.timeouts.total,
+            reach=self.reach,
+        )
+
     def _server(self) -> Server:
-        port = self.credentials["port"]
-        if not port.isdecimal() or not 0 < int(port) < 65536:
-            raise CredentialsError("Port is not a number from 1 to 65535.")
         return Server(
             host=self.credentials["host"],
-            port=int(port),
+            port=_port(self.credentials["port"], label="Port"),
             security=self.credentials["security"],
             user=self.credentials["user"],
             password=self.credentials["password"],
@@ -120,3 +163,9 @@ class EmailTransport(Transport):
             safe=self.safe,
             reach=self.reach,
         )
+
+
+def _port(told: str, *, label: str) -> int:
+    if not told.isdecimal() or not 0 < int(told) < 65536:
+        raise CredentialsError(f"{label} is not a number from 1 to 65535.")
+    return int(told)
