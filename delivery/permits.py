@@ -16,7 +16,7 @@ from config.redis import client
 from delivery import knobs, pacing
 from delivery.lease import Lease
 from delivery.limiter import Ask, Away, Forgotten, Granted, LeaseLost, Limiter, Unit, Wait
-from delivery.limits import day_of, effective_limits
+from delivery.limits import day_of, effective_limits, why_never
 from delivery.rebuild import memory
 
 MOST_AT_ONCE = 300  # units in one grant
@@ -118,14 +118,7 @@ class Permits:
 
     def why_never(self, cost: int) -> str:
         """A sentence if no waiting could ever let `cost` messages leave together; else nothing."""
-        caps = {"minute": self.pace.per_minute, "hour": self.pace.per_hour, "day": self.pace.per_day}
-        for period, cap in caps.items():
-            if 0 < cap < cost:
-                return (
-                    f"This message has {cost} parts, and {self.account} may send {cap} per {period}. "
-                    "Use fewer parts, or raise the limit."
-                )
-        return ""
+        return why_never(self.account, self.limits, cost)
 
     def settle(self, permit: str) -> None:
         """Its message has landed: the receiver saw it by now at the latest."""

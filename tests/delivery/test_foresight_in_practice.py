@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from accounts.models import Account
 from delivery.planning import foresight
 from tests.delivery.stage import Stage, serve
 
@@ -42,6 +43,18 @@ def test_what_was_foreseen_comes_true(
 ) -> None:
     quick.MINUTE_SECONDS = minute
     account = stage.account(per_minute=per_minute, limits=limits)
+    comes_true(stage, account, targets, parts)
+
+
+def test_a_slow_down_and_its_recovery_come_true(stage: Stage, quick: Settings) -> None:
+    """5 messages at 2.25 times the gap of 0.3 s, 5 at 1.5 times, and then as usual."""
+    quick.MINUTE_SECONDS, quick.HORIZON_SECONDS, quick.SLOW_DOWN_RECOVERY_SENDS = 18, 0.2, 5
+    limits = {"gap_min": 1, "gap_max": 1}
+    account = stage.account(per_minute=UNPACED, limits=limits, slow_factor=2.25)
+    comes_true(stage, account, 16, 1)
+
+
+def comes_true(stage: Stage, account: Account, targets: int, parts: int) -> None:
     run = stage.fire(account, to=targets, parts=parts)
     course = foresight.forecast(run, now=datetime.now(UTC)).course
     serve(run, account)

@@ -1,9 +1,13 @@
 """Which limits hold an account, and when its permits lie."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
@@ -13,6 +17,7 @@ from delivery.lease import Lease
 from delivery.limiter import Granted
 from delivery.limits import day_of, effective_limits
 from delivery.permits import Permits
+from delivery.planning.diary import Diary
 from tests.factories import AccountFactory, LimitFactory
 
 pytestmark = pytest.mark.django_db
@@ -109,3 +114,39 @@ def test_errors_and_a_slow_down_make_the_gaps_longer_by_exactly_so_much(
 def test_no_delay_is_stretched_beyond_the_longest(account: Account, lease: Lease, settings: Settings) -> None:
     settings.MAX_DELAY_SECONDS = 2.5
     assert gaps(account, lease, error_rate=0.1) == {2500}
+
+
+# Clock changes in both halves of the world, at midnight, by half an hour, and none.
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Santiago",
+    "America/Havana",
+    "America/St_Johns",
+    "America/Nuuk",
+    "Asia/Kuala_Lumpur",
+    "Asia/Beirut",
+    "Africa/Cairo",
+    "Africa/Casablanca",
+    "Australia/Lord_Howe",
+    "Pacific/Chatham",
+)
+
+
+@hypothesis_settings(max_examples=200, deadline=None)
+@given(
+    zone=st.sampled_from(ZONES),
+    now=st.datetimes(datetime(2024, 1, 1), datetime(2031, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+)
+def test_days_follow_each_other_without_a_gap_in_every_zone_and_over_every_clock_change(
+    zone: str, now: datetime
+) -> None:
+    account = Account(zone=zone)
+    today = day_of(account, now)
+    tomorrow = day_of(account, datetime.fromtimestamp(today.end_ms / 1000, UTC))
+    assert today.start_ms <= now.timestamp() * 1000 < today.end_ms == tomorrow.start_ms
+    last = datetime.fromtimestamp((today.end_ms - 1) / 1000, ZoneInfo(zone))
+    assert last.date() == now.astimezone(ZoneInfo(zone)).date() < (last + timedelta(seconds=1)).date()
+    diary = Diary(zone=zone, now=now, room=lambda *_: None)
+    assert [diary.day_of(last), diary.day_of(datetime.fromtimestamp(today.end_ms / 1000, UTC))] == [0, 1]
