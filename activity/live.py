@@ -38,6 +38,8 @@ def run_message(facts: Mapping[str, Any], zone: tzinfo) -> Message:
         "counts": counts,
         "text": {
             **{name: f"{count:,}" for name, count in counts.items()},
+            "sending": f"{facts['sending']:,}",
+            "waiting": f"{facts['pending'] - facts['sending']:,}",
             "expected": f"{facts['expected']:,}",
             "left_out": left_out_words(facts["left_out"]),
             "percent": f"{percent_settled(facts)}%",

@@ -64,6 +64,7 @@ def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
         "left_out": run.left_out,
         "unconfirmed": run.unconfirmed,
         "pending": run.pending + run.sending,
+        "sending": run.sending,
         "total": run.total,
         "expected": run.expected,
         "rate": round(rate, 1),

@@ -50,7 +50,7 @@ def account_stopped(account: Account, reason: str) -> None:
         f"account:{account.pk}:{account.status_changed_at:%Y%m%d%H%M%S}" if account.status_changed_at else ""
     )
     title = f"{account} stopped sending"
-    body = f"It is {account.get_status_display().lower()}: {reason}. Its runs are paused."
+    body = f"It is {account.get_status_display().lower()}: {reason.rstrip('.')}. Its runs are paused."
     tell(account.owner_id, Kind.ACCOUNT, key=key, title=title, body=body, url=f"/accounts/{account.pk}/")
 
 

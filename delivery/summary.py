@@ -72,7 +72,9 @@ def paused(run: Run) -> str:
 
 
 def account_stopped(run: Run, account: Account, reason: str) -> str:
-    return f"{account} stopped sending: {reason}. {_progress(run)} Start the account again to go on."
+    return (
+        f"{account} stopped sending: {reason.rstrip('.')}. {_progress(run)} Start the account again to go on."
+    )
 
 
 def replanned(run: Run, account: Account, *, cap: int, targets: int, first: datetime) -> str:

@@ -91,7 +91,11 @@ def run_results(request: HttpRequest, pk: int) -> StreamingHttpResponse:
 
 
 def _chosen(found: Run, asked: str) -> str:
-    """The status that the address asks for, else the first of which there are any."""
+    """The status that the address asks for, else the first of which there are any.
+
+    What is being sent is somewhere else a second later: it is shown to who asks for it.
+    """
     if asked in ORDER:
         return asked
-    return next((status for status in ORDER if getattr(found, status)), TargetStatus.PENDING)
+    lasting = [status for status in ORDER if status is not TargetStatus.SENDING]
+    return next((status for status in lasting if getattr(found, status)), TargetStatus.PENDING)

@@ -171,7 +171,7 @@ def _listed(reminder: Reminder, applied: dict[str, str], show: str, accounts: li
     reached = Q(account__isnull=True) | Q(account__in=accounts)
     elsewhere = Case(When(reached, then=Value(False)), default=Value(True))
     rows = _matching(reminder, applied, show).annotate(state=state_now(), elsewhere=elsewhere)
-    return rows.prefetch_related("tags")
+    return rows.select_related("account").defer("account__credentials").prefetch_related("tags")
 
 
 def _accounts(reminder: Reminder) -> "QuerySet[Account]":

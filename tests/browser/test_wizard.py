@@ -1,6 +1,7 @@
 """The wizard in a browser: a first reminder delivered by a newcomer, with and without script, on any screen."""
 
 import threading
+from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
@@ -179,22 +180,33 @@ def rich(transactional_db: None, redis: Redis) -> User:
     RunAccountFactory.create(run=run, account=account)
     RunTargetFactory.create(run=run, recipient=people[0], account=account, unconfirmed=True)
     RunFactory.create(reminder=reminder, pk=2, paused=True, sent=3, pending=200, summary=f"Closed. {long}")
+    RunFactory.create(reminder=reminder, pk=3, partial=True)
+    RunFactory.create(reminder=reminder, pk=4, success=True, sent=3)
+    asks = ReminderFactory.create(name="Asks", pk=3, by_hand=True, parts=0, **values)
+    PartFactory.create(reminder=asks, text="{{ city }}")
+    ReminderFactory.create(name="Off", pk=4, off=True, **values)
+    ReminderFactory.create(name="Put away", pk=5, archived=True, **values)
     return user
 
 
 PAGES = (
-    "/reminders/2/",
-    "/reminders/1/message",
-    "/reminders/2/message",
-    "/reminders/1/recipients",
-    "/reminders/1/when",
-    "/reminders/2/when",
-    "/reminders/1/review",
+    *(f"/reminders/{pk}/" for pk in range(1, 6)),
+    *(f"/reminders/{pk}/{step}" for pk in (1, 2) for step in ("message", "recipients", "when", "review")),
+    *(f"/reminders/2/recipients?{shown}" for shown in ("show=chosen", "show=excluded", "q=nobody")),
+    "/reminders/3/review",
+    "/reminders/4/review",
     "/reminders/2/fire",
+    "/reminders/3/fire",
     "/reminders/1/discard",
-    "/runs/1/",
-    "/runs/2/",
+    "/reminders/?status=archived",
+    "/reminders/?q=nothing",
+    *(f"/runs/{pk}/" for pk in range(1, 5)),
+    *(f"/runs/1/?status={status}" for status in ("sending", "pending", "failed", "sent", "skipped")),
+    "/runs/1/cancel",
     "/runs/2/cancel",
+    "/activity/?status=paused",
+    "/activity/?q=nothing&kind=second",
+    "/activity/attempts/?outcome=rejected",
 )
 
 
@@ -211,4 +223,70 @@ def test_every_page_fits_and_axe_finds_nothing_serious(
         elif found := axe_findings(page):
             findings[path] = found
     assert not findings, findings
-    assert Run.objects.count() == 2
+    assert Run.objects.count() == 4
+
+
+def ask_about_all(page: Page) -> None:
+    page.goto("/activity/")
+    page.get_by_label("All 4").check()
+    page.get_by_role("button", name="Archive").click()
+
+
+def ask_about_a_long_run(page: Page) -> None:
+    page.goto("/activity/?status=paused")
+    page.locator("[name=run]").check()
+    page.get_by_role("button", name="Cancel run").click()
+
+
+def mistype_there(page: Page) -> None:
+    ask_about_a_long_run(page)
+    page.get_by_label("Type").fill("something else")
+    page.get_by_role("button", name="Cancel run").click()
+
+
+def mistype_the_name(page: Page) -> None:
+    page.goto("/runs/2/cancel")
+    page.get_by_label("Type").fill("something else")
+    page.get_by_role("button", name="Cancel for 200").click()
+
+
+def leave_undecided(page: Page) -> None:
+    page.goto("/reminders/3/review")
+    page.locator("#let-go").evaluate("form => form.noValidate = true")
+    page.get_by_role("button", name="Keep ready").click()
+
+
+def choose_no_time(page: Page) -> None:
+    page.goto("/reminders/1/when")
+    page.get_by_label("Once").check()
+    page.get_by_label("Date and time").fill("")
+    page.get_by_role("button", name="Continue").click()
+
+
+def try_out_nowhere(page: Page) -> None:
+    page.goto("/reminders/1/review")
+    page.get_by_label("To yourself").fill("nobody")
+    page.get_by_role("button", name="Send a test").click()
+
+
+QUESTIONS: dict[Callable[..., None], str] = {
+    ask_about_all: "Archive: 2 runs?",
+    ask_about_a_long_run: "200 pending messages will not be sent",
+    mistype_there: "That is not quite it",
+    mistype_the_name: "That is not its name",
+    leave_undecided: "Decide first",
+    choose_no_time: "Choose when it is sent",
+    try_out_nowhere: "nobody",
+}
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+@pytest.mark.parametrize("ask", QUESTIONS, ids=lambda ask: ask.__name__)
+def test_every_question_and_error_fits_and_axe_finds_nothing_serious(
+    new_page: NewPage, rich: User, scheme: str, width: int, ask: Callable[..., None]
+) -> None:
+    page = new_page(user=rich, width=width, scheme=scheme, axe=True)
+    ask(page)
+    expect(page.locator("main")).to_contain_text(QUESTIONS[ask])
+    assert (sideways(page), axe_findings(page)) == (0, [])
+    assert not Run.objects.filter(archived_at__isnull=False).exists()
