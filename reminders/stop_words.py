@@ -9,7 +9,8 @@ from collections.abc import Collection
 # The words that carriers in North America require, and what people write elsewhere.
 USUAL = (
     *("stop", "stop all", "stopall", "stop it", "please stop", "unsubscribe", "cancel", "end", "quit"),
-    *("opt out", "optout", "opt-out", "remove me", "no more"),
+    *("opt out", "optout", "opt-out", "opt me out", "remove me", "no more", "stop please", "stop now"),
+    *("unsubscribe me", "stop messaging me", "stop texting me", "stop messages", "stop sending messages"),
     *("arrêt", "arrêter", "arrêtez", "désabonner", "désinscrire", "me désabonner", "stop sms"),  # French
     *("stopp", "abmelden", "abbestellen", "austragen", "aufhören"),  # German
     *("baja", "alto", "parar", "para", "cancelar", "darse de baja", "no más"),  # Spanish
@@ -31,6 +32,8 @@ USUAL = (
 def is_stop(text: str, words: Collection[str] = ()) -> bool:
     """Whether `text` is one of `words`, or of the usual ones where none are given."""
     said = normal(text)
+    alike = set(said.split())
+    said = alike.pop() if len(alike) == 1 else said  # stop stop STOP
     return bool(said) and said in {normal(word) for word in words or USUAL}
 
 
