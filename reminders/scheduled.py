@@ -10,7 +10,7 @@ from math import ceil
 
 from accounts.models import Account
 from delivery import audience
-from delivery.planning.foresight import Upcoming
+from delivery.planning.upcoming import Upcoming
 from delivery.window import BadWindowError
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, upcoming

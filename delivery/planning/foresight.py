@@ -1,8 +1,6 @@
 """Foresees runs: those that are under way, and those that firing would make."""
 
-import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -17,44 +15,17 @@ from delivery.forecast import estimate_under, simulate, thinned
 from delivery.lifecycle import window_of
 from delivery.limits import why_never
 from delivery.models import Run, RunAccount, RunTarget
-from delivery.planning.course import Allowance, Course, Job, Point, Sender, rank_of
-from delivery.planning.diary import Diary
+from delivery.planning.course import Course, Job, Point, Sender, rank_of
 from delivery.planning.lane import LONGEST
 from delivery.planning.outlook import Expected, Forecast, told
 from delivery.planning.standing import errors_of, left_of, senders, shares_of
+from delivery.planning.upcoming import Scheduled, joined
 from delivery.states import TargetStatus
 from delivery.window import Missed, Window, last_close, on_fire, opens_at
 
 LOOKS = (
-    3  # at what is scheduled: each may find that the run takes longer, and that more comes due before its end
+    3  # at what is scheduled: each may find that the run takes longer, and so that more comes before its end
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upcoming:
-    """A run that a scheduled reminder will make, and about how many targets each of its accounts gets."""
-
-    account_ids: Sequence[int]
-    targets: int
-    parts: int
-    action: str
-    window: Window
-    fires_at: datetime
-    priority: int
-    drip: tuple[float, float] | None = None
-
-    def job(self) -> Job:
-        return Job(
-            targets=self.targets,
-            parts=self.parts,
-            action=self.action,
-            window=self.window,
-            ready_at=self.fires_at,
-            rank=rank_of(self.priority, self.fires_at),
-        )
-
-
-Scheduled = Callable[[datetime], Sequence[Upcoming]]  # what comes due until then, the soonest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,43 +66,11 @@ def _look_ahead(plan: Plan, alone: list[Sender], now: datetime) -> tuple[Course,
             break
         known = len(upcoming)
         ready = [
-            _joined(sender, account.pk, upcoming, now)
+            joined(sender, account.pk, upcoming, now=now)
             for account, sender in zip(plan.accounts, alone, strict=True)
         ]
         course = _simulated(ready, now)
     return course, ready
-
-
-def _joined(sender: Sender, account_id: int, upcoming: Sequence[Upcoming], now: datetime) -> Sender:
-    """The account with what it will have to send; actions that have limits of their own are left out."""
-    theirs = [
-        each for each in upcoming if account_id in each.account_ids and each.action in sender.allowances
-    ]
-    jobs = [each.job() for each in theirs if not each.drip]
-    allowances = dict(sender.allowances)
-    for each in theirs:
-        if each.drip:
-            allowances[each.action] = _reserving(each, allowances[each.action], sender.zone, now)
-    return replace(sender, jobs=[*sender.jobs, *jobs], allowances=allowances)
-
-
-def _reserving(drip: Upcoming, allowance: Allowance, zone: str, now: datetime) -> Allowance:
-    """What is left of the days once a drip has taken its places."""
-    if not allowance.fits(drip.parts):
-        return allowance
-    diary = Diary(zone=zone, now=now, room=allowance.room)
-    times = diary.drip(
-        drip.window,
-        parts=drip.parts,
-        targets=drip.targets,
-        after=drip.fires_at,
-        spacing=drip.drip or (0, 0),
-        rng=random.Random(0),
-    )
-    reserved = Counter(allowance.reserved)
-    for at in times:
-        reserved[diary.day_of(at)] += drip.parts
-    return replace(allowance, reserved=dict(reserved))
 
 
 def _simulated(ready: Sequence[Sender], now: datetime) -> Course:

@@ -11,7 +11,7 @@ from redis import Redis
 
 from accounts.models import Account, User
 from delivery.models import Run
-from delivery.planning import foresight, standing
+from delivery.planning import diary, foresight, standing, upcoming
 from delivery.planning.course import PauseCause
 from delivery.planning.outlook import Forecast
 from delivery.states import PauseReason, RunStatus
@@ -357,6 +357,26 @@ def test_what_a_drip_will_take_of_the_days_is_kept_free(account: Account) -> Non
     scheduled(account, WEDNESDAY + timedelta(minutes=1), 12, drip=True, business_hours=True)
     found = foreseen(account, recipients=20)
     assert [pause.done for pause in found.course.pauses if pause.cause is PauseCause.DAILY_CAP] == [0, 8, 18]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_drip_that_no_day_has_room_for_takes_none(
+    account: Account, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    monkeypatch.setattr(diary, "FURTHEST", 10)
+    LimitFactory.create(account=account, per_day=2)
+    scheduled(account, WEDNESDAY + timedelta(minutes=1), 30, drip=True, parts=parts)
+    assert foreseen(account, recipients=4).finishes_at is not None
+
+
+def test_very_many_drips_are_foreseen_by_the_first(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upcoming, "MOST_DRIPS", 1)
+    monkeypatch.setattr(upcoming, "MOST_PLANNED", 5)
+    LimitFactory.create(account=account, per_day=10)
+    for _ in range(2):
+        scheduled(account, WEDNESDAY + timedelta(minutes=1), 12, drip=True, business_hours=True)
+    found = foreseen(account, recipients=20)
+    assert [pause.done for pause in found.course.pauses if pause.cause is PauseCause.DAILY_CAP] == [5, 15]
 
 
 def test_itself_drafts_and_what_cannot_be_read_are_left_out(account: Account) -> None:
