@@ -1,7 +1,7 @@
 """Switches reminders on and off, for every page, action and command alike, and says when each is due next.
 
 `Reminder.next_fire_at` is all that the tick looks at. It is set here and, once a moment has been dealt with, in
-`firing.py`, both under the reminder's lock.
+`deal.py`, both under the reminder's lock.
 """
 
 from datetime import datetime

@@ -94,7 +94,7 @@ def rhythm_of(
         if cap
     ]
     layers += _batches(limits, parts, gap)
-    # A cap below the parts of one target lets none through, ever: `reminders/planning.py` says so.
+    # A cap below the parts of one target lets none through, ever: `limits.why_never` says so.
     fitting = (layer for layer in layers if layer.units)
     return Rhythm(gap=gap, layers=tuple(sorted(fitting, key=lambda layer: layer.seconds)))
 
