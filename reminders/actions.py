@@ -17,6 +17,7 @@ from reminders.drafts import NotPossibleError
 from reminders.fire import fire, refuse_drafts
 from reminders.headcount import headcount, recount
 from reminders.planning import forecast
+from reminders.readiness import why_not_now
 
 
 @login_required
@@ -78,10 +79,13 @@ def switch_off(request: HttpRequest, pk: int) -> HttpResponse:
 def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
     """Asks first, with the number and the forecast. The key in the form makes two clicks one run."""
     reminder = touched_reminder(request, pk)
+    now = timezone.now()
+    late = why_not_now(reminder, now)
     undecided = request.method == "POST" and "without" not in request.POST and headcount(reminder).short > 0
-    if request.method != "POST" or undecided:
-        reached, now = headcount(reminder), timezone.now()
+    if request.method != "POST" or undecided or late:
+        reached = headcount(reminder)
         context = {
+            "why_not_now": late,
             "reminder": reminder,
             "audience": reached,
             "undecided": undecided,

@@ -88,6 +88,17 @@ def window_of(reminder: Reminder) -> Window:
     )
 
 
+def why_not_now(reminder: Reminder, now: datetime) -> str:
+    """Why nothing would leave if it were fired now, or '': today's delivery hours are over (W4)."""
+    window = window_of(reminder)
+    if not isinstance(on_fire(window, now), Missed):
+        return ""
+    return (
+        f"Today's delivery hours ended at {window.end_hour:02}:00 {window.zone}: fired now, nothing would be sent. "
+        "Choose later hours, or come back tomorrow."
+    )
+
+
 def _about_message(reminder: Reminder, parts: int, accounts: Sequence[Account]) -> Iterator[Problem]:
     if not parts:
         yield Problem(step=Step.MESSAGE, sentence="There is no message yet. Write one.")

@@ -23,7 +23,7 @@ from reminders.fire import fire
 from reminders.headcount import headcount
 from reminders.models import Reminder
 from reminders.planning import forecast
-from reminders.readiness import NotReadyError
+from reminders.readiness import NotReadyError, why_not_now
 from reminders.timetable_words import timing_of
 from reminders.trial import try_out
 from reminders.wizard.steps import frame
@@ -74,6 +74,8 @@ def _let_go(request: HttpRequest, reminder: Reminder) -> HttpResponse:
     if reached.short and not reached.complete and request.POST.get("do") == "send":
         messages.error(request, "Nobody would get it: all of them lack a value for the message.")
         return redirect("reminders:review", reminder.pk)
+    if request.POST.get("do") == "send" and why_not_now(reminder, timezone.now()):
+        return _page(request, reminder)
     try:
         reminder = scheduling.schedule(reminder, by=by)
         if request.POST.get("do") == "send":
@@ -106,6 +108,7 @@ def _page(
         "forecast": foreseen,
         "course": draw(foreseen),
         "button": button(reminder, points.audience, firing, now=now),
+        "why_not_now": why_not_now(reminder, now),
         "by_hand": reminder.schedule == Reminder.Schedule.BY_HAND,
         "key": uuid4(),
         "test": _ticket(reminder, request.GET.get("test", "")),

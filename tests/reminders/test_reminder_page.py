@@ -91,7 +91,8 @@ def test_firing_by_hand_asks_first_with_the_number(logged_in: Client, owner: Use
 @pytest.mark.parametrize("trait", ["archived", "draft"])
 def test_a_draft_or_an_archived_one_is_not_fired(logged_in: Client, owner: User, trait: str) -> None:
     people = RecipientFactory.create_batch(2, owner=owner)
-    reminder = ReminderFactory.create(owner=owner, recipients=people, archived=trait == "archived")
+    values = {"recipients": people, "archived": trait == "archived", "around_the_clock": True}
+    reminder = ReminderFactory.create(owner=owner, **values)
     response = logged_in.post(url(reminder, "fire"), {"key": "no key"}, follow=True)
     assert "Schedule it first" in response.content.decode()
     assert not Run.objects.exists()

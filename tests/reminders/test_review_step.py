@@ -171,6 +171,18 @@ def test_what_nobody_has_is_never_sent_at_once(logged_in: Client, owner: User, r
     assert not Run.objects.exists()
 
 
+def test_what_is_sent_now_is_not_offered_once_the_delivery_hours_are_over(
+    logged_in: Client, owner: User, redis: Redis
+) -> None:
+    reminder = ready(owner, by_hand=True, fire_at=None, scheduled=True, window_end_hour=11)
+    for name, data in (("review", {"do": "send"}), ("fire", {})):
+        page = logged_in.get(url(reminder, name)).content.decode()
+        assert "ended at 11:00 UTC: fired now, nothing would be sent" in page
+        assert "Send now" not in page
+        assert "nothing would be sent" in logged_in.post(url(reminder, name), data).content.decode()
+    assert not Run.objects.exists()
+
+
 def test_firing_without_those_who_lack_a_variable_is_a_choice_too(
     logged_in: Client, owner: User, redis: Redis
 ) -> None:
