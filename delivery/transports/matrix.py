@@ -82,8 +82,31 @@ class MatrixTransport(HttpTransport):
         self._api = self._base / "client/v3"
         self._login = asyncio.Lock()
         self._fingerprint = hashlib.sha256("\0".join(told.values()).encode()).hexdigest()
+        self._rooms: dict[str, str] = {}  # by their aliases
 
     # Messages
+
+    async def send(self, message: Message, key: str) -> Outcome:
+        room = await self._room_behind(message.address)
+        return await super().send(replace(message, address=room), key) if isinstance(room, str) else room
+
+    async def _room_behind(self, address: str) -> str | Outcome:
+        """A room's id; an alias leads to one, and a person has none of their own."""
+        if address.startswith("@"):
+            return Rejected(
+                reason=f"{address} is a person, and Matrix has messages in rooms only: use the room you share",
+                code="not_a_room",
+            )
+        if not address.startswith("#"):
+            return address
+        if address not in self._rooms:
+            answer = await self.exchange(self.request("GET", below(self._api, "directory", "room", address)))
+            if not isinstance(answer, Answer):
+                return TryAgain(reason=answer.reason)  # of a question; no message was sent yet
+            if not answer.ok:
+                return self.parse_failure(answer)
+            self._rooms[address] = text(answer.json(), "room_id")
+        return self._rooms[address]
 
     def build_message(self, message: Message, key: str) -> Request | Rejected:
         if message.media is not None and not message.media.handle:

@@ -203,6 +203,26 @@ class TestRooms:
             nameless: nameless,
         }
 
+    async def test_a_room_is_found_by_its_alias(self, home: Homeserver, transport: MatrixTransport) -> None:
+        home.address = home.make_room(alias="choir")  # type: ignore[misc]
+        message = replace(said(home, "Rehearsal"), address=f"#choir-{home.localpart}:{DOMAIN}")
+        assert isinstance(await transport.send(message, "k1"), Sent)
+        assert isinstance(await transport.send(message, "k2"), Sent)
+        assert [received.text for received in home.received()] == ["Rehearsal", "Rehearsal"]
+
+    async def test_an_alias_that_nobody_has_is_refused_for_good(
+        self, home: Homeserver, transport: MatrixTransport
+    ) -> None:
+        message = replace(said(home), address=f"#nobody:{DOMAIN}")
+        outcome = await transport.send(message, "k")
+        assert isinstance(outcome, Rejected)
+        assert outcome.code == "M_NOT_FOUND"
+
+    async def test_a_person_is_no_room(self, home: Homeserver, transport: MatrixTransport) -> None:
+        outcome = await transport.send(replace(said(home), address=home.user_id), "k")
+        assert isinstance(outcome, Rejected)
+        assert "use the room you share" in outcome.reason
+
 
 class TestReplies:
     @pytest.fixture
