@@ -121,7 +121,7 @@ PAUSE_WORDS: Mapping[str, str] = {
     "window_closed": "the delivery window closed",
     "daily_cap": "the daily cap is reached",
     "error_rate": "too many errors",
-    "operator": "by a person",
+    "operator": "",  # its summary begins with who
     "account_offline": "the account is offline",
     "account_flagged": "the account is flagged",
 }

@@ -139,7 +139,7 @@ def _page(
         "picked": saved if accounts is None else accounts,
         "actions": ACTIONS[reminder.channel],
         "tags": tags,
-        "tagged": reminder.tags.exists(),
+        "tagged": any(tag.chosen for tag in tags),  # type: ignore[attr-defined]  # annotated
         "audience": reached,
         "applied": applied,
         "filtered": any(applied.values()),
