@@ -39,7 +39,8 @@ def is_stop(text: str, words: Collection[str] = ()) -> bool:
 
 def normal(text: str) -> str:
     """Letters and digits alone, in one case, without accents, words one space apart."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
+    # Some letters have a case only once they are taken apart, and some fall apart only in one case.
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     kept = "".join(_kept(sign) for sign in plain)
     return " ".join(unicodedata.normalize("NFKC", kept).split())
 

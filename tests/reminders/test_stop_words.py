@@ -1,7 +1,7 @@
 """A message that is nothing but a stop word."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reminders.stop_words import USUAL, is_stop, normal
@@ -75,5 +75,6 @@ def test_case_and_punctuation_around_a_word_do_not_matter(word: str, case: objec
 
 
 @given(st.text(max_size=40))
+@example("𝚨")
 def test_what_is_normal_stays_as_it_is(text: str) -> None:
     assert normal(normal(text)) == normal(text)
