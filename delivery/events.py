@@ -51,8 +51,7 @@ def flush() -> None:
 
 def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
     """What a page needs to know of a run."""
-    open_run = run.status == RunStatus.RUNNING and rate > 0
-    finish = datetime.now(UTC) + timedelta(minutes=(run.pending + run.sending) / rate) if open_run else None
+    finish = _finish(run, rate)
     return {
         "run": run.pk,
         "status": run.status,
@@ -70,6 +69,15 @@ def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
         "rate": round(rate, 1),
         "finish_at": finish.isoformat() if finish else None,
     }
+
+
+def _finish(run: Run, rate: float) -> datetime | None:
+    """When it ends at the rate of now; not known of a run that its window will not let end before."""
+    if run.status != RunStatus.RUNNING or rate <= 0:
+        return None
+    finish = datetime.now(UTC) + timedelta(minutes=(run.pending + run.sending) / rate)
+    closes = None if run.around_the_clock else run.closes_at
+    return finish if closes is None or finish <= closes else None
 
 
 @dataclass(frozen=True, order=True)

@@ -1,10 +1,12 @@
 """Live events: at most twice a second per run, and always one after the last change."""
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from channels.layers import get_channel_layer
+from django.utils import timezone
 from pytest_django import Settings
 from redis import Redis
 
@@ -125,3 +127,21 @@ async def test_it_arrives_through_the_channel_layer(delivered: Run, redis: Redis
 def test_the_end_is_foretold_only_while_a_run_moves(status: str, rate: float, known: bool) -> None:
     run = RunFactory.build(status=RunStatus(status), pending=60)
     assert (events.snapshot(run, rate)["finish_at"] is not None) == known
+
+
+@pytest.mark.parametrize(
+    ("minutes", "hours", "known"), [(3, (6, 18), True), (1, (6, 18), False), (1, (0, 24), True)]
+)
+def test_no_end_is_foretold_that_its_window_comes_before(
+    minutes: int, hours: tuple[int, int], known: bool
+) -> None:
+    start, end = hours
+    closes_at = timezone.now() + timedelta(minutes=minutes)
+    run = RunFactory.build(
+        status=RunStatus.RUNNING,
+        pending=60,
+        closes_at=closes_at,
+        window_start_hour=start,
+        window_end_hour=end,
+    )
+    assert (events.snapshot(run, 30.0)["finish_at"] is not None) == known

@@ -75,6 +75,6 @@ def test_case_and_punctuation_around_a_word_do_not_matter(word: str, case: objec
 
 
 @given(st.text(max_size=40))
-@example("𝚨")
+@example("\N{MATHEMATICAL BOLD CAPITAL ALPHA}")
 def test_what_is_normal_stays_as_it_is(text: str) -> None:
     assert normal(normal(text)) == normal(text)
