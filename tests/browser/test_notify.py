@@ -51,7 +51,9 @@ def run(owner: User) -> Run:
 def allowed(page: Page) -> Page:
     """The person has pressed the button, and the browser said yes."""
     page.context.grant_permissions(["notifications"])
-    page.goto("/notifications/")
+    with page.expect_websocket() as opened:
+        page.goto("/notifications/")
+    opened.value.wait_for_event("framereceived")  # what happens from now on is told
     page.get_by_role("button", name="Notify me in this browser").click()
     expect(page.get_by_text("This browser tells you")).to_be_visible()
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
