@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.models import User
 from delivery import lifecycle
 from delivery.models import Run, RunTarget
-from delivery.states import PauseReason
+from delivery.states import SETTLED_RUN, PauseReason
 from reminders.access import touched_run, user_of
 
 TYPE_ABOVE = 100  # targets from which on the name is typed before something is given up
@@ -44,6 +44,9 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Asks first, with the number of those who will not get it; many of them ask for the name too."""
     run = touched_run(request, pk)
+    if run.status in SETTLED_RUN:
+        messages.warning(request, "This run has ended already: there is nothing left to cancel.")
+        return redirect("runs:page", run.pk)
     left = run.pending + run.sending
     typed = request.POST.get("typed", "").strip()
     must_type = left > TYPE_ABOVE

@@ -157,6 +157,13 @@ def test_pressing_resume_twice_resumes_once_and_says_so(logged_in: Client, owner
     assert "only a paused run can be resumed" in page
 
 
+def test_nobody_is_asked_about_canceling_what_has_ended(logged_in: Client, owner: User) -> None:
+    run = RunFactory.create(reminder__owner=owner, success=True, sent=2)
+    page = logged_in.get(url(run, "cancel"), follow=True)
+    assert page.redirect_chain == [(url(run), 302)]
+    assert "nothing left to cancel" in page.content.decode()
+
+
 def test_above_a_hundred_the_name_is_typed_to_cancel(logged_in: Client, owner: User, redis: Redis) -> None:
     run = RunFactory.create(reminder__owner=owner, name="Rent is due", paused=True, sent=10, pending=101)
     page = logged_in.get(url(run, "cancel")).content.decode()
