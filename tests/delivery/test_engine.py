@@ -599,6 +599,7 @@ def test_without_redis_nothing_is_sent_and_the_account_says_why(
     quick.HORIZON_SECONDS = 0.1
     account = stage.account(limits={"gap_min": 0.05, "gap_max": 0.05})
     run = stage.fire(account, to=20)
+    usual = settings.REDIS_URL
     with PrivateRedis() as server:
         settings.REDIS_URL = f"unix://{server.client().connection_pool.connection_kwargs['path']}"
         client.cache_clear()
@@ -606,6 +607,7 @@ def test_without_redis_nothing_is_sent_and_the_account_says_why(
             with pumping(stage, account, after=2):
                 server.stop()
         finally:
+            settings.REDIS_URL = usual  # first: whoever announces beside this asks for a client at any moment
             client.cache_clear()
     account.refresh_from_db()
     assert account.waiting_for == WaitReason.LIMITER_AWAY
