@@ -65,7 +65,7 @@ def test_a_pump_whose_lease_is_gone_is_told_and_the_others_are_not(redis: Redis)
 
 
 def test_a_redis_that_is_away_takes_no_lease(settings: Settings) -> None:
-    told = []
+    told, usual = [], settings.REDIS_URL
     with PrivateRedis() as server:
         lease = acquire(server.client(), 1, next_fence=lambda: 1)
         assert lease is not None
@@ -80,5 +80,6 @@ def test_a_redis_that_is_away_takes_no_lease(settings: Settings) -> None:
         try:
             asyncio.run(scene())
         finally:
+            settings.REDIS_URL = usual  # first: others may ask for a client at any moment
             client.cache_clear()
     assert told == []
