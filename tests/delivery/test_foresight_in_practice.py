@@ -58,8 +58,12 @@ TRIES = 3  # a machine that stalls holds messages up; none makes them leave earl
 
 
 def comes_true(stage: Stage, account: Account, targets: int, parts: int) -> None:
-    shares = (_share(stage, account, targets, parts) for _ in range(TRIES))
-    assert any(share == pytest.approx(1, rel=0.1) for share in shares)
+    for _ in range(TRIES):
+        share = _share(stage, account, targets, parts)
+        assert share >= 0.9  # never earlier than foreseen, in any try
+        if share <= 1.1:
+            return
+    pytest.fail(f"It took {share:.2f} of what was foreseen, the last of {TRIES} times.")
 
 
 def _share(stage: Stage, account: Account, targets: int, parts: int) -> float:
