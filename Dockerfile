@@ -10,7 +10,7 @@ RUN pip install --require-hashes --requirement requirements.txt
 
 COPY . .
 # Only the names of the static files are worked out here; the values below are used for nothing else.
-RUN SECRET_KEY=build ENCRYPTION_KEY=build ALLOWED_HOSTS=build python manage.py collectstatic --no-input \
+RUN SECRET_KEY="$(python -c 'import secrets; print(secrets.token_urlsafe(50))')" ENCRYPTION_KEY=build ALLOWED_HOSTS=build python manage.py collectstatic --no-input \
     && install --directory --owner=paceline --group=paceline var var/media
 
 USER paceline

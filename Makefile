@@ -15,7 +15,7 @@ each-var = for var in "$${PACELINE_VAR:-var}" var/test var/bench; do $(BIN)/pyth
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 
-run: $(INSTALLED) ## start Paceline here, with its own servers; PORT=8010 chooses the port
+run: $(INSTALLED) ## start Paceline here, with its own servers; PORT=8010 and SANDBOX_PORT=8090 choose ports
 	@$(BIN)/python -m config.run
 
 test: $(INSTALLED) ## run every test; ARGS="-k window" for some
@@ -72,7 +72,7 @@ endif
 $(INSTALLED): requirements-dev.txt
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer, or name it: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Paceline needs Python 3.11 or newer and this is %d.%d: name another, as in: make PYTHON=python3.12" % sys.version_info[:2])'
-	@echo "Installing the packages of requirements-dev.txt into .venv; this takes a minute or two, once."
+	@echo "Installing the packages of requirements-dev.txt into $(VENV); this takes a minute or two, once."
 	@grep -qsF "$(CURDIR)/$(VENV)/bin" $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
 	@printf '%s' "$(CURDIR)" > $(INSTALLED)

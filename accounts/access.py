@@ -1,4 +1,4 @@
-"""Finds what an address names, for those who may see or touch it: others get 404, readers who write 403."""
+"""Access to rows named in an address: people who may not see a row get 404, readers who try to write get 403."""
 
 from typing import TypeVar, cast
 
@@ -8,6 +8,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from accounts.models import User
 from accounts.roles import require_touch, visible
@@ -16,13 +17,19 @@ M = TypeVar("M", bound=Model)
 
 
 def user_of(request: HttpRequest) -> User:
-    """Who is logged in; for views behind `login_required`."""
+    """Return the logged-in user. Use this in views behind `login_required`."""
     return cast("User", request.user)
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
-    """What a form was sent, be it nothing at all; None where the page is only asked for."""
+    """Return the submitted form, which may be empty, or None when the page was only requested."""
     return request.POST if request.method == "POST" else None
+
+
+def local_address(wanted: str) -> str:
+    """Return the address if it is a path of this site, else an empty string: the value of a form can be forged."""
+    safe = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if safe else ""
 
 
 def seen(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
@@ -36,7 +43,7 @@ def touched(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
 
 
 def staff_login(request: HttpRequest) -> HttpResponse:
-    """Where the admin sends whom it does not let in: to the one page for logging in, or to the reason."""
+    """Send people whom the admin refuses to the one login page, or show them the reason."""
     if request.user.is_authenticated and request.user.is_staff:
         return redirect("admin:index")
     if request.user.is_authenticated:

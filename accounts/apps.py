@@ -4,3 +4,8 @@ from django.apps import AppConfig
 class AccountsConfig(AppConfig):
     name = "accounts"
     verbose_name = "Accounts and recipients"
+
+    def ready(self) -> None:
+        from accounts import login  # noqa: PLC0415 - needs the models
+
+        login.watch()

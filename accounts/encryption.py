@@ -1,4 +1,4 @@
-"""Credentials encrypted at rest, with keys of their own that can be rotated."""
+"""Encryption of stored credentials, with keys of their own that can be rotated."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ UNREADABLE = "No key in ENCRYPTION_KEY opens these credentials: add the key they
 
 
 class UnreadableSecretError(Exception):
-    """None of the configured keys opens what is stored."""
+    """None of the configured keys decrypts the stored secret."""
 
 
 @cache
@@ -28,7 +28,7 @@ def _cipher(keys: tuple[str, ...]) -> MultiFernet:
 
 
 def cipher() -> MultiFernet:
-    """The newest key encrypts, every configured key decrypts."""
+    """Return the cipher: the newest key encrypts, every configured key decrypts."""
     return _cipher(tuple(settings.ENCRYPTION_KEYS))
 
 
@@ -45,7 +45,7 @@ def decrypt(stored: str) -> dict[str, str]:
 
 
 def reencrypt(stored: str) -> str:
-    """The same secret under the newest key."""
+    """Return the same secret, encrypted with the newest key."""
     try:
         return cipher().rotate(stored.encode()).decode()
     except InvalidToken as error:
@@ -53,7 +53,7 @@ def reencrypt(stored: str) -> str:
 
 
 class Sealed(Mapping[str, str]):
-    """Stored credentials, decrypted when somebody looks inside: a lost key must not break every list of accounts."""
+    """Stored credentials that are decrypted when they are read: a lost key must not break every list of accounts."""
 
     def __init__(self, stored: str) -> None:
         self.stored = stored
@@ -82,7 +82,7 @@ else:
 
 
 class EncryptedJSONField(_TextField):
-    """A small JSON object that only ever reaches the database encrypted."""
+    """A small JSON object that is always encrypted in the database."""
 
     def from_db_value(self, value: str | None, *_: Any) -> Mapping[str, str]:
         return Sealed(value) if value else {}
@@ -93,12 +93,12 @@ class EncryptedJSONField(_TextField):
         return encrypt(dict(value)) if value else ""
 
     def to_python(self, value: Any) -> Mapping[str, str]:
-        """A form brings JSON, a fixture what `value_to_string` wrote."""
+        """Accept JSON from a form, or the text that `value_to_string` wrote into a fixture."""
         if not isinstance(value, str) or not value:
             return value or {}
         plain: dict[str, str] = json.loads(value) if value.startswith("{") else decrypt(value)
         return plain
 
     def value_to_string(self, obj: models.Model) -> str:
-        """Fixtures and dumps get the encrypted form, never the secret."""
+        """Return the encrypted form, so that fixtures and dumps never hold the secret."""
         return self.get_prep_value(self.value_from_object(obj))

@@ -1,4 +1,4 @@
-"""Django's classes for the admin, with the type arguments that its stubs want and its run time lacks."""
+"""Django's admin classes with the type arguments that the stubs want and that the classes lack at run time."""
 
 from typing import TYPE_CHECKING
 

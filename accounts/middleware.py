@@ -1,4 +1,4 @@
-"""Shows times in the zone that the person chose."""
+"""Middleware that shows times in the zone that the person chose."""
 
 from collections.abc import Callable
 from zoneinfo import ZoneInfo

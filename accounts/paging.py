@@ -1,6 +1,6 @@
 """One page of a long list, found by the row next to it: the last page is as fast as the first.
 
-The address carries the id of that row alone (`?after=120`), so a link keeps working when rows come and go.
+The address holds only the id of that row (`?after=120`), so a link still works when rows are added or removed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from django.db.models import Model, Q, QuerySet
 M = TypeVar("M", bound=Model)
 
 PAGE_SIZE = 50
-COUNTED = 5_000  # rows; beyond, a count costs more than it tells
+COUNTED = 5_000  # rows; a higher count costs more than it is worth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[M]):
-    """The rows, and where to go on: `before` and `after` are ids, or None at an end of the list."""
+    """The rows, and the neighbouring pages: `before` and `after` are ids, or None at an end of the list."""
 
     rows: Sequence[M]
     before: int | None
@@ -32,7 +32,7 @@ def page_of(
     newest_first: bool = False,
     size: int = PAGE_SIZE,
 ) -> Page[M]:
-    """The page of `rows` that the address asks for, in the order of the column `by`, then of the id."""
+    """Return the page of `rows` that the address asks for, ordered by the column `by`, then by id."""
     backwards = "before" in address
     anchor = _anchor(rows, address.get("before") or address.get("after") or "", by)
     descending = newest_first != backwards
@@ -55,29 +55,29 @@ def _page(rows: list[M], *, before: bool, after: bool) -> Page[M]:
 
 
 def _anchor(rows: QuerySet[M], pk: str, by: str) -> tuple[object, int] | None:
-    """The place of the row with that id, or None when there is no such row."""
+    """Return the position of the row with that id, or None when the row does not exist."""
     if not (pk.isascii() and pk.isdigit() and len(pk) < 19):
         return None
     return rows.order_by().filter(pk=int(pk)).values_list(by, "id").first()
 
 
 def _beyond(by: str, value: object, pk: int, *, descending: bool) -> Q:
-    """What comes after (value, pk). The outer bound on the column is what lets the index find its place."""
+    """Return the condition for rows after (value, pk). The outer bound lets the index find the position."""
     way = "lt" if descending else "gt"
     return Q(**{f"{by}__{way}e": value}) & (Q(**{f"{by}__{way}": value}) | Q(**{f"id__{way}": pk}))
 
 
 class AtLeast(int):
-    """A number that was not counted to its end, and says so."""
+    """A number that was not counted to the end, and says so."""
 
     def __str__(self) -> str:
         return f"{int(self):,}+"
 
 
 def counted(rows: QuerySet[Any], *, searched: bool = False) -> int:
-    """How many rows there are, as far as it is cheap to know.
+    """Return how many rows there are, as far as it is cheap to count.
 
-    The order stays, though a count needs none: it keeps the planner to the index that the page itself reads.
+    The order stays although a count needs none: with it the planner uses the same index as the page.
     """
     most = COUNTED // 5 if searched else COUNTED  # each row of a search may cost some that are not found
     found = rows[: most + 1].count()

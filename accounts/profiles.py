@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileLimits:
-    """What a profile says for one action. None leaves it to the settings."""
+    """The limits of a profile for one action. None leaves the value to the settings."""
 
     per_minute: int | None = None
     per_hour: int | None = None
@@ -22,7 +22,7 @@ class ProfileLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
-    """A daily cap that grows after each day without trouble."""
+    """A daily limit that rises after each day without errors."""
 
     start: int
     step: int
@@ -31,7 +31,7 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hours:
-    """When a new reminder is suggested to be sent; the days as bits, Monday the lowest."""
+    """The suggested delivery hours of a new reminder; the days as bits, Monday the lowest."""
 
     start_hour: int
     end_hour: int
@@ -43,7 +43,7 @@ BUSINESS_HOURS = Hours(start_hour=9, end_hour=18, send_days=0b0011111)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A name a person can pick, and what it means."""
+    """A profile that a person can choose, with its limits."""
 
     key: str
     label: str
@@ -56,7 +56,7 @@ class Profile:
 
     @property
     def hours(self) -> Hours | None:
-        """What to suggest for a reminder that is sent by such an account; None is what the settings say."""
+        """Return the hours to suggest for a reminder sent by such an account, or None for those of the settings."""
         return BUSINESS_HOURS if self.business_hours else None
 
 
@@ -68,14 +68,14 @@ _PROFILES = (
     Profile(
         key="whatsapp_established",
         label="Established WhatsApp",
-        about="A number with years of history writing to groups that know it: 40 per minute.",
+        about="A number that has been used for years and writes to groups that know it: 40 per minute.",
         limits={"message": ProfileLimits(per_minute=40)},
         channels=WHATSAPP,
     ),
     Profile(
         key="whatsapp_careful",
         label="Careful WhatsApp",
-        about="A new number, or one writing to people it never wrote to: 30 to 60 seconds apart, with warm-up.",
+        about="A new number, or one that writes to new people: 30 to 60 seconds between messages, with warm-up.",
         limits={"message": ProfileLimits(gap_min=30, gap_max=60)},
         warm_up=WarmUp(start=20, step=30, ceiling=1000),
         channels=WHATSAPP,
@@ -83,14 +83,14 @@ _PROFILES = (
     Profile(
         key="whatsapp_campaign",
         label="WhatsApp campaign",
-        about="3 seconds apart, with a rest of 30 seconds after every 75.",
+        about="3 seconds between messages, with a break of 30 seconds after every 75.",
         limits={"message": ProfileLimits(per_minute=20, fixed_delay=True, batches=True)},
         channels=WHATSAPP,
     ),
     Profile(
         key="email_business",
         label="Business e-mail",
-        about="20 per day, 5 to 20 minutes apart, Monday to Friday from 9 to 18.",
+        about="20 per day, 5 to 20 minutes between messages, Monday to Friday from 9 to 18.",
         limits={"email": ProfileLimits(per_day=20, gap_min=300, gap_max=1200)},
         business_hours=True,
         channels=EMAIL,
@@ -98,21 +98,21 @@ _PROFILES = (
     Profile(
         key="slow_sender",
         label="Slow sender",
-        about="3 to 5 minutes apart, at most 10 per hour and 50 per day; what is on time goes first.",
+        about="3 to 5 minutes between messages, at most 10 per hour and 50 per day; scheduled messages go first.",
         limits=dict.fromkeys(ACTIONS, ProfileLimits(slow=True)),
         on_time_first=True,
     ),
     Profile(
         key="email_newsletter",
         label="Newsletter e-mail",
-        about="A warmed-up domain writing to subscribers: 60 per minute, 10,000 per day.",
+        about="A well-known domain that writes to subscribers: 60 per minute, 10,000 per day.",
         limits={"email": ProfileLimits(per_minute=60, per_day=10_000)},
         channels=EMAIL,
     ),
     Profile(
         key="linkedin",
         label="LinkedIn",
-        about="20 invitations, 50 messages and 20 InMails per day, 1 to 5 minutes apart.",
+        about="20 invitations, 50 messages and 20 InMails per day, 1 to 5 minutes between messages.",
         limits={
             "connection_request": ProfileLimits(per_day=20, gap_min=60, gap_max=300),
             "message": ProfileLimits(per_day=50, gap_min=60, gap_max=300),

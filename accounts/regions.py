@@ -16,5 +16,5 @@ def validate_region(code: str) -> None:
 
 
 def region_of(owner: "User") -> str:
-    """Where the owner's local numbers belong: their own setting, else the installation's; may be empty."""
+    """Return the country of the owner's local numbers: their own setting, else the installation's. It may be empty."""
     return owner.region or str(settings.PHONE_REGION)

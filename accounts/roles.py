@@ -1,7 +1,7 @@
-"""Who may see and touch what: the one place that every view, admin page, consumer and command asks.
+"""Roles: the one place that every view, admin page, consumer and command asks who may see and change what.
 
-Staff see and touch everything. Everyone else sees what is theirs and what a team mate shares with them,
-and touches what is theirs and what is shared with them to operate.
+Staff see and change everything. Everyone else sees their own rows and rows that a team mate shares with them, and
+changes their own rows and those shared with them to operate.
 """
 
 from typing import TYPE_CHECKING, TypeVar
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
-# How to get from a row to its owner, where the row has no `owner` of its own.
+# The path from a row to its owner, where the row has no `owner` of its own.
 OWNER_PATHS = {
+    "accounts.AddressAlias": "account__owner",
     "accounts.GroupSync": "account__owner",
     "accounts.Limit": "account__owner",
+    "accounts.RefusedReports": "account__owner",
     "accounts.ConsentChange": "recipient__owner",
+    "accounts.OwnAddress": "person",
+    "accounts.TestMessage": "account__owner",
     "accounts.ImportRow": "job__owner",
     "accounts.User": "pk",
     "activity.Inbound": "account__owner",
@@ -34,20 +38,22 @@ OWNER_PATHS = {
     "reminders.ReminderAccount": "reminder__owner",
 }
 
-# What belongs to a person alone: a team mate must not raise their own access, nor hear another's browser.
-NEVER_SHARED = frozenset({"accounts.TeamMate", "accounts.User", "activity.PushSubscription"})
+# Rows that belong to one person only: a team mate must not raise their own access, nor listen to another's browser.
+NEVER_SHARED = frozenset(
+    {"accounts.OwnAddress", "accounts.TeamMate", "accounts.User", "activity.PushSubscription"}
+)
 
-# So many rows that it pays to ask whose they may be first: the planner takes an index on owners that it is told.
+# Tables so large that it pays to look up the owners first: the planner uses the index on owners it is given.
 ASKED_FIRST = frozenset({"accounts.Recipient", "activity.Attempt"})
 
 
 def visible(rows: QuerySet[M], user: "User | AnonymousUser") -> QuerySet[M]:
-    """Those of `rows` that `user` may see."""
+    """Return those of `rows` that `user` may see."""
     return _limited(rows, user, (TeamMate.Access.READ, TeamMate.Access.OPERATE))
 
 
 def touchable(rows: QuerySet[M], user: "User | AnonymousUser") -> QuerySet[M]:
-    """Those of `rows` that `user` may change."""
+    """Return those of `rows` that `user` may change."""
     return _limited(rows, user, (TeamMate.Access.OPERATE,))
 
 
@@ -56,13 +62,13 @@ def may_touch(row: Model, user: "User | AnonymousUser") -> bool:
 
 
 def require_touch(row: Model, user: "User | AnonymousUser") -> None:
-    """Refuse with a sentence unless `user` may change `row`."""
+    """Raise PermissionDenied with a sentence unless `user` may change `row`."""
     if not may_touch(row, user):
         raise PermissionDenied(f"{row} is not yours to change. Ask its owner or a staff member.")
 
 
 def owners_for(user: User) -> QuerySet[User]:
-    """The people in whose name `user` may make something new: themselves first of all."""
+    """Return the people for whom `user` may add something: first of all themselves."""
     people = User.objects.filter(is_active=True)
     if not user.is_staff:
         operates = TeamMate.objects.filter(mate=user, access=TeamMate.Access.OPERATE).values("owner")
@@ -71,7 +77,7 @@ def owners_for(user: User) -> QuerySet[User]:
 
 
 def owners_seen_by(user: User) -> list[int]:
-    """Whose things `user` sees: their own, and those of whom shares with them. Staff see others' besides."""
+    """Return the owners whose rows `user` sees: themselves and those who share. Staff see all others too."""
     shared = TeamMate.objects.filter(mate=user).values_list("owner", flat=True)
     return [user.pk, *shared]
 

@@ -1,4 +1,4 @@
-"""Thin tasks: ids in, one call."""
+"""Celery tasks of accounts. Each takes ids and makes one call."""
 
 from accounts.imports import stages
 from config.celery import app
@@ -6,7 +6,7 @@ from config.celery import app
 
 @app.task(name=stages.TASK)
 def work_on_import(job_id: int) -> None:
-    stages.work(job_id)
+    stages.work_in_turn(job_id)
 
 
 @app.task(name="accounts.rescue_imports", expires=10)

@@ -20,7 +20,7 @@ def validate_zone(name: str) -> None:
 
 @cache
 def common_zones() -> list[str]:
-    """Those that a person looks for: a place, without the names of old times."""
+    """Return the zones that people look for: places, without historical names."""
     places = tuple(
         f"{region}/"
         for region in (

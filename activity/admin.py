@@ -1,7 +1,5 @@
-"""Administration of what happened. Nothing here is typed by a person."""
+"""Administration of what happened. Every page here is read-only."""
 # ruff: noqa: ARG002 - Django passes more than these need
-
-from urllib.parse import urlsplit
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -10,6 +8,7 @@ from accounts.admin.lists import moment_column, pill_column
 from accounts.admin.roles import RoleAdmin, ViewAdmin
 from activity.models import Attempt, Inbound, Notification, PushSubscription
 from delivery.admin.rows import Ordering, RunRowsAdmin, WithinRunFilter
+from delivery.transports.networks.addresses import BadWebAddressError, web_address
 
 
 class OutcomeFilter(WithinRunFilter):
@@ -20,14 +19,17 @@ class OutcomeFilter(WithinRunFilter):
 
 @admin.register(Attempt)
 class AttemptAdmin(RunRowsAdmin[Attempt]):
-    """The ledger. Limits are counted from it, so that it is added to and never changed."""
+    """The ledger. Limits are counted from it, so rows are added and never changed."""
 
     list_display = ("id", "state", "began", "account", "run", "action", "part", "attempt", "took", "error")
     list_filter = (OutcomeFilter,)
     list_select_related = ("owner", "account", "run", "target__recipient")
     unread = ("account__credentials", "run__parts")
     fieldsets = (
-        (None, {"fields": ("at", "owner", "account", "run", "target", "action", ("part", "attempt"))}),
+        (
+            None,
+            {"fields": ("at", "owner", "account", "run", "target", "address", "action", ("part", "attempt"))},
+        ),
         ("Outcome", {"fields": ("state", "provider_id", "error", "took")}),
     )
 
@@ -54,6 +56,7 @@ class InboundAdmin(ViewAdmin[Inbound]):
     fields = (
         ("account", "event_id", "kind"),
         ("sender", "chat", "recipient"),
+        ("direct", "waits_for"),
         ("provider_id", "target", "state"),
         "text",
         ("at", "until", "created_at", "handled_at"),
@@ -84,7 +87,7 @@ class NotificationAdmin(ViewAdmin[Notification]):
 
 @admin.register(PushSubscription)
 class PushSubscriptionAdmin(RoleAdmin[PushSubscription]):
-    """A browser subscribes by itself; its keys are nobody else's business. It can be made to forget."""
+    """Subscribed browsers. A browser subscribes by itself and its keys stay hidden. A subscription can be deleted."""
 
     list_display = ("user", "service", "made")
     list_select_related = ("user",)
@@ -96,7 +99,10 @@ class PushSubscriptionAdmin(RoleAdmin[PushSubscription]):
 
     @admin.display(description="Push service")
     def service(self, subscription: PushSubscription) -> str:
-        return urlsplit(subscription.endpoint).hostname or ""
+        try:
+            return web_address(subscription.endpoint).host
+        except BadWebAddressError:
+            return ""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -6,6 +6,6 @@ class ActivityConfig(AppConfig):
     verbose_name = "Activity"
 
     def ready(self) -> None:
-        from activity import access  # noqa: PLC0415 - needs the models
+        from activity.live import revoke  # noqa: PLC0415 - needs the models
 
-        access.watch()
+        revoke.watch()

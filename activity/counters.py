@@ -1,6 +1,6 @@
-"""Counts what happens, for the metrics: in Redis, where the processes of all machines count together.
+"""Counters of events, for the metrics: in Redis, where the processes of all machines count together.
 
-A counter that is lost with Redis starts from nothing, which is what whoever reads metrics expects of a restart.
+A counter that is lost with Redis starts at zero, as readers of metrics expect after a restart.
 """
 
 import json
@@ -10,7 +10,7 @@ import structlog
 from django.db import transaction
 from redis.exceptions import RedisError
 
-from config.redis import client
+from config.redis.client import client
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +18,7 @@ KEY = "paceline:counters"
 
 
 def tell(event: str, *, reason: str, number: int = 1, **details: object) -> None:
-    """Log and count what happened, under one name and with one reason, once it is committed."""
+    """Log and count an event under one name and with one reason, after the commit."""
 
     def told() -> None:
         log.info(event, reason=reason, number=number, **details)
@@ -29,7 +29,7 @@ def tell(event: str, *, reason: str, number: int = 1, **details: object) -> None
 
 
 def count(name: str, by: int = 1, **labels: str) -> None:
-    """Add to a counter. Metrics never hold up what they measure."""
+    """Add to a counter. An error here never stops the caller."""
     try:
         client().hincrby(KEY, json.dumps([name, sorted(labels.items())]), by)
     except RedisError:
@@ -37,7 +37,7 @@ def count(name: str, by: int = 1, **labels: str) -> None:
 
 
 def counted() -> Iterator[tuple[str, dict[str, str], int]]:
-    """Every counter with its labels and where it stands."""
+    """Yield every counter with its labels and its value."""
     found: dict[bytes, bytes] = client().hgetall(KEY)  # type: ignore[assignment]  # redis-py types both clients
     for field, value in sorted(found.items()):
         name, labels = json.loads(field)

@@ -1,4 +1,4 @@
-"""Reading the ledger, and adding rows for what happens outside a run's own record."""
+"""Reads the ledger, and adds rows for events outside a run's own record."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ LONGEST_SEND = timedelta(minutes=5)
 
 
 def seen_times(account_id: int, action: str, *, since: datetime) -> list[datetime]:
-    """When messages were seen by their receiver at the latest, ascending."""
+    """Return the latest times at which receivers saw messages, ascending."""
     rows = Attempt.objects.filter(account_id=account_id, action=action, at__gte=since - LONGEST_SEND)
     times = [
         at + timedelta(milliseconds=took) for at, took in rows.order_by("at").values_list("at", "took_ms")
@@ -17,19 +17,19 @@ def seen_times(account_id: int, action: str, *, since: datetime) -> list[datetim
 
 
 def latest_times(account_id: int, action: str, *, most: int) -> list[datetime]:
-    """When the last `most` messages began, ascending."""
+    """Return when the last `most` messages began, ascending."""
     rows = Attempt.objects.filter(account_id=account_id, action=action).order_by("-at")
     return list(rows.values_list("at", flat=True)[:most])[::-1]
 
 
 def last_send(account_id: int, action: str) -> tuple[datetime, int] | None:
-    """When the last message began, and the number of its attempt."""
+    """Return when the last message began, and the number of its attempt."""
     rows = Attempt.objects.filter(account_id=account_id, action=action).order_by("-at")
     return rows.values_list("at", "id").first()
 
 
 def count_since(account_id: int, action: str, *, since: datetime) -> int:
-    """Messages of a day that began at `since`. One that was still under way then may have arrived in it."""
+    """Return the messages of a day that began at `since`. One that was under way then may have arrived in the day."""
     rows = Attempt.objects.filter(account_id=account_id, action=action)
     under_way = rows.filter(at__gte=since - LONGEST_SEND, at__lt=since).values_list("at", "took_ms")
     late = sum(1 for at, took in under_way if at + timedelta(milliseconds=took) >= since)

@@ -1,6 +1,6 @@
-"""What Prometheus reads: counters that all processes share, and what the database knows now.
+"""The metrics for Prometheus: counters that all processes share, and current values from the database.
 
-For staff, and for whoever has `METRICS_TOKEN` as a bearer.
+For staff, and for clients with `METRICS_TOKEN` as bearer token.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,14 @@ from redis import RedisError
 
 from accounts.models import Recipient
 from activity import counters
+from activity.health.readiness import probe
+from delivery.engine import clock_reading
 from reminders.follow_ups import queue
 from reminders.models import FollowUp
 
 
 class Everything(Collector):
-    """Asked anew with every scrape."""
+    """A collector that reads all values again with every scrape."""
 
     def collect(self) -> Iterator[Metric]:
         yield from _gauges()
@@ -56,19 +58,60 @@ def _gauges() -> Iterator[Metric]:
         waiting.add_metric([status], FollowUp.objects.filter(status=status).count())
     yield waiting
     yield GaugeMetricFamily(
-        "paceline_follow_up_queue_limit", "What the queue holds at most.", value=limits.most
+        "paceline_follow_up_queue_limit", "What waits of one owner at most.", value=limits.most
     )
     yield GaugeMetricFamily(
         "paceline_follow_up_backpressure_threshold",
-        "Above this only high urgency enters.",
+        "Above this only high urgency of an owner enters.",
         value=limits.threshold,
     )
+    yield from _clocks()
+    yield from _of_health()
     resting = Recipient.objects.filter(cooldown_until__isnull=False).count()
     yield GaugeMetricFamily("paceline_recipients_cooling_down", "Recipients left alone.", value=resting)
 
 
+def _clocks() -> Iterator[Metric]:
+    """Yield how far each clock differs from the database's; none without Redis, which stores the reports."""
+    try:
+        found = clock_reading.differences()
+    except RedisError:
+        return
+    ahead = GaugeMetricFamily(
+        "paceline_clock_ahead_seconds", "By how much a clock is ahead of the database's.", labels=["clock"]
+    )
+    for name, ahead_ms in sorted(found.all_ms.items()):
+        ahead.add_metric([name], ahead_ms / 1000)
+    yield ahead
+
+
+def _of_health() -> Iterator[Metric]:
+    """Yield the checks of /readyz and `doctor` as numbers, for alerts."""
+    health = probe()
+    checks = GaugeMetricFamily("paceline_check_ok", "1 if it is well, else 0.", labels=["check"])
+    for check in health.checks:
+        checks.add_metric([check.name], int(check.ok))
+    yield checks
+    work = health.work
+    yield GaugeMetricFamily(
+        "paceline_accounts_with_work", "Accounts that have something to send.", value=len(work.accounts)
+    )
+    yield GaugeMetricFamily(
+        "paceline_overdue_wake_ups",
+        "Accounts that should have been looked at a minute ago.",
+        value=work.overdue,
+    )
+    yield GaugeMetricFamily(
+        "paceline_oldest_wake_up_seconds", "How long the oldest wake-up is past.", value=work.oldest
+    )
+    yield GaugeMetricFamily(
+        "paceline_unanswered_accounts", "Accounts with work that no worker takes up.", value=work.unanswered
+    )
+    yield GaugeMetricFamily("paceline_sending_stops", "Switches that hold sending.", value=work.stops)
+
+
 def _counters() -> Iterator[Metric]:
-    """All counters, those of one name together. Without Redis there are none, and the gauges still are."""
+    """Yield all counters, those of one name together. Without Redis there are none, but the gauges remain."""
     families: dict[str, CounterMetricFamily] = {}
     try:
         counted = list(counters.counted())

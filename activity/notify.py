@@ -1,15 +1,14 @@
-"""Tells owners what they should know, each thing once: in their list, on their open pages, in their browsers."""
+"""Notifies owners, of each thing once: in their list, on their open pages, in their browsers."""
 
-import structlog
+from functools import partial
+
 from django.conf import settings
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
 from activity.models import Notification, PushSubscription
-from activity.persons import reach
+from activity.person_events import reach
 from config.celery import app
-
-log = structlog.get_logger(__name__)
+from config.redis.publishing import publish
 
 PUSH_TASK = "activity.push"
 
@@ -24,9 +23,9 @@ def tell(
     url: str = "",
     run_id: int | None = None,
 ) -> bool:
-    """Add to the owner's notifications unless the same `key` is there; whether it was new.
+    """Add a notification for the owner unless the same `key` exists; return whether it was new.
 
-    With a `run_id` the news is of that run, and of a paused one it can be resumed or canceled.
+    With a `run_id` the notification is about that run, which can be resumed or canceled from it while it is paused.
     """
     made, created = Notification.objects.get_or_create(
         owner_id=owner_id,
@@ -45,10 +44,8 @@ def _spread(made: Notification) -> None:
 
 
 def _push_later(made: Notification) -> None:
-    """A task for each browser of the owner, so that none waits for another's push service."""
-    browsers = PushSubscription.objects.filter(user_id=made.owner_id).values_list("pk", flat=True)
+    """Queue a task for each browser of the owner, so that none waits for another's push service."""
+    active = PushSubscription.objects.filter(user_id=made.owner_id, user__is_active=True)
+    browsers = active.values_list("pk", flat=True)
     for pk in browsers:
-        try:
-            app.send_task(PUSH_TASK, args=[pk, made.pk])
-        except OperationalError:
-            log.warning("push_not_queued", notification=made.pk)
+        publish(partial(app.send_task, PUSH_TASK, args=[pk, made.pk]))

@@ -1,4 +1,4 @@
-"""Thin tasks: ids in, one call."""
+"""Celery tasks of activity. Each takes ids and makes one call."""
 
 from activity import push as pushing
 from activity.notify import PUSH_TASK

@@ -1,7 +1,7 @@
-"""python -m benchmarks NAME [options]: measure one thing, or `all`. Without a name: say what there is.
+"""python -m benchmarks NAME [options]: measure one thing, or `all`. Without a name: list the benchmarks.
 
-A benchmark is a module of this package with `main(argv) -> dict`. It prints what a person wants to read; the
-last line of the output is its result as one JSON object. A result with `"ok": false` ends with exit code 1.
+A benchmark is a module of this package with `main(argv) -> dict`. It prints text for a person; the last line of the
+output is its result as one JSON object. A result with `"ok": false` ends with exit code 1.
 """
 
 import ast
@@ -25,13 +25,13 @@ Result = Mapping[str, Any]
 
 
 def available() -> Mapping[str, str]:
-    """The benchmarks by name, each with the first line of its docstring; nothing is imported for it."""
+    """Return the benchmarks by name, each with the first line of its docstring, without importing them."""
     trees = {file.stem.rstrip("_"): ast.parse(file.read_text()) for file in sorted(HERE.glob("[!_]*.py"))}
     return {name: _purpose(tree) for name, tree in trees.items() if _has_main(tree)}
 
 
 def run(names: Sequence[str], argv: Sequence[str]) -> dict[str, Result]:
-    """Run benchmarks with real servers, and settings as in production: debugging would be measured too."""
+    """Run benchmarks with real servers and production settings, so that debugging is not measured."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     for setting, value in _throwaway().items():
         os.environ.setdefault(setting, value)
@@ -65,7 +65,7 @@ def _list(known: Mapping[str, str]) -> None:
 
 
 def _module(name: str) -> Any:
-    """A benchmark whose name is a word of Python has a module that ends in an underscore: `import`."""
+    """Return the module of a benchmark. A name that is a keyword of Python has an underscore: `import_`."""
     return importlib.import_module(f"benchmarks.{name}{'_' if keyword.iskeyword(name) else ''}")
 
 
@@ -74,6 +74,7 @@ def _throwaway() -> Mapping[str, str]:
         "SECRET_KEY": secrets.token_urlsafe(50),
         "ENCRYPTION_KEY": Fernet.generate_key().decode(),
         "ALLOWED_HOSTS": "localhost,127.0.0.1",
+        "PRIVATE_NETWORKS": "127.0.0.0/8,::1/128",  # where the sandbox is
     }
 
 

@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> dict[str, object]:
         bench.start_workers(workers, threads=accounts // workers + 20)
         for account in made:
             bench.fire(bench.reminder([account], first=0, count=each))
-        start = time.time() * 1000 + 5000  # once all are under way
+        start = time.time() * 1000 + 5000  # counted when all are under way
         before = _at(start, bench.use)
         after = _at(start + minutes * MINUTE_MS, bench.use)
         received = times(bench.log)

@@ -1,4 +1,4 @@
-"""What one would write without Paceline: Django and a Celery task per target, with its connections reused."""
+"""The comparison without Paceline: Django and a Celery task per target, with its connections reused."""
 
 import os
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from django.db.models.functions import Now
 
 app = Celery("per_target", broker=os.environ.get("BROKER_URL"))
 app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=4, task_default_queue="per-target")
-# Celery closes Django's connections around every task, whatever CONN_MAX_AGE says, but for this.
+# Without this, Celery closes Django's connections around every task, whatever CONN_MAX_AGE says.
 app.conf["CELERY_DB_REUSE_MAX"] = 10**9
 
 HEADERS = {"Authorization": "Bearer bench"}

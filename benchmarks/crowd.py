@@ -1,7 +1,7 @@
-"""Fills a database with what a busy year leaves behind.
+"""Fills a database with the rows of a busy year.
 
-What is counted in thousands is made by the models; what is counted in millions by the database itself, in
-crowd.sql. Whatever is referred to has the ids 1 to n, so that the two fit together.
+Rows in thousands are made by the models; rows in millions by the database itself, in crowd.sql. All rows that others
+refer to have the ids 1 to n, so that the two fit together.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,14 +19,14 @@ from delivery.models import Run, RunAccount
 from delivery.states import PauseReason, RunStatus
 from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
 
-OPERATOR = 2  # whose account is the busiest
+OPERATOR = 2  # the owner of the busiest account
 LETTER = "Hello {{ name }}, see you at {{ place }}."
 SQL = Path(__file__).with_suffix(".sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How many rows there shall be, about; recipients and follow-ups come with the targets."""
+    """The approximate number of rows; recipients and follow-ups come with the targets."""
 
     targets: int
     attempts: int
@@ -36,12 +36,12 @@ class Size:
 
     @property
     def draft(self) -> int:
-        """The reminder that names a long address book."""
+        """Return the id of the reminder that names a long address book."""
         return self.runs + 1
 
     @property
     def by_tag(self) -> int:
-        """The one that goes to the same by a tag."""
+        """Return the id of the reminder that goes to the same people by a tag."""
         return self.runs + 2
 
     @property
@@ -50,7 +50,7 @@ class Size:
 
     @property
     def per_run(self) -> int:
-        """What each of the other runs has."""
+        """Return the number of targets of each of the other runs."""
         return -(-(self.targets - self.biggest_run) // (self.runs - 1))
 
     def owner_of(self, n: int) -> int:
@@ -58,7 +58,7 @@ class Size:
 
 
 def fill(size: Size) -> None:
-    """Fill the tables, which must be empty, and let the planner look at them."""
+    """Fill the tables, which must be empty, and analyze them for the planner."""
     now = timezone.now()
     _store(User(id=n, username=f"operator-{n}", password="!") for n in range(1, size.owners + 1))
     _store(TeamMate(owner_id=n, mate_id=n + 1) for n in range(1, size.owners))
@@ -88,7 +88,7 @@ def fill(size: Size) -> None:
 
 
 def _store(rows: Iterable[Model]) -> None:
-    """Insert rows that bring their ids, and let what is added afterwards go on from there."""
+    """Insert rows with their ids, and let later rows continue from there."""
     made: list[Any] = list(rows)
     model = type(made[0])
     model._default_manager.bulk_create(made, batch_size=1_000)
@@ -98,7 +98,7 @@ def _store(rows: Iterable[Model]) -> None:
 
 
 def _accounts(size: Size, now: datetime) -> Iterator[Account]:
-    """Every twentieth sleeps until a wake-up; a few of these are due."""
+    """Yield the accounts. Every twentieth sleeps until a wake-up; a few of these are due."""
     for n in range(1, size.accounts + 1):
         yield Account(
             id=n,
@@ -112,7 +112,7 @@ def _accounts(size: Size, now: datetime) -> Iterator[Account]:
 
 
 def _reminders(size: Size, now: datetime) -> Iterator[Reminder]:
-    """As many as runs; a few are due."""
+    """Yield as many reminders as runs; a few are due."""
     for n in range(1, size.runs + 1):
         yield Reminder(
             id=n,
@@ -126,7 +126,7 @@ def _reminders(size: Size, now: datetime) -> Iterator[Reminder]:
 
 
 def _to_many(size: Size) -> Iterator[Reminder]:
-    """A draft and a reminder that is scheduled, for the long address book that crowd.sql makes."""
+    """Yield a draft and a scheduled reminder, for the long address book that crowd.sql makes."""
     draft, scheduled = Reminder.Status.DRAFT, Reminder.Status.SCHEDULED
     for pk, status in ((size.draft, draft), (size.by_tag, scheduled)):
         yield Reminder(
@@ -135,7 +135,7 @@ def _to_many(size: Size) -> Iterator[Reminder]:
 
 
 def _runs(size: Size, now: datetime) -> Iterator[Run]:
-    """Of a hundred, two are running, one is paused, one waits and five are follow-ups.
+    """Yield the runs. Of a hundred, two are running, one is paused, one waits and five are follow-ups.
 
     The first holds a tenth of all targets.
     """
@@ -178,7 +178,7 @@ def _status_of(n: int) -> RunStatus:
 
 
 def _counters(status: RunStatus, total: int) -> dict[str, int]:
-    """As crowd.sql deals them: three of a running run are in flight, one of a partial run failed."""
+    """Return the counters as crowd.sql sets them: three of a running run are in flight, one of a partial run failed."""
     match status:
         case RunStatus.RUNNING:
             return {"sending": 3, "pending": total - 3}
@@ -191,7 +191,7 @@ def _counters(status: RunStatus, total: int) -> dict[str, int]:
 
 
 def _shares(size: Size) -> Iterator[RunAccount]:
-    """Run n is served by the account n, counted round and round."""
+    """Yield the accounts of runs: run n is served by account n, in rotation."""
     for n in range(1, size.runs + 1):
         open_ = _status_of(n) in (RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.QUEUED)
         yield RunAccount(id=n, run_id=n, account_id=1 + n % size.accounts, open=open_)

@@ -49,7 +49,7 @@ def _first_message(bench: Rig) -> float:
 
 
 def _growth(bench: Rig, run: Run, sends: int) -> float:
-    """The worker's memory after `sends`, against that after the first tenth of them."""
+    """Return the worker's memory after `sends`, relative to that after the first tenth of them."""
     worker = psutil.Process(bench.processes[0].pid)
     warm = 0.0
     while run.sent < sends:

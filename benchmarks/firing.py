@@ -1,6 +1,6 @@
 """10,000 cron reminders, 1,000 of them due in the same minute: how long until all have fired, and each only once.
 
-With two workers and two beats, as they would run; the messages of the runs go out meanwhile.
+With two workers and two beats, as in production; the messages of the runs are sent meanwhile.
 """
 
 import time
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> dict[str, object]:
 
 
 def _make_reminders(bench: Rig, accounts: Sequence[Account], moment: datetime, due_now: int) -> None:
-    """The first are due at `moment`, the others at other minutes of the next days."""
+    """Make reminders: the first are due at `moment`, the others at other minutes of the next days."""
     crons = [f"{moment.minute} {moment.hour} * * *"] * due_now
     later = moment + timedelta(hours=2)
     crons += [f"{n % 60} {later.hour} * * {n % 7}" for n in range(REMINDERS - due_now)]
@@ -91,7 +91,7 @@ def _reminder(bench: Rig, cron: str) -> Reminder:
 
 
 def _idle_tick_ms() -> float:
-    """Nothing is due yet."""
+    """Return the time of a tick while nothing is due."""
     took = []
     for _ in range(TICKS):
         start = time.perf_counter()
@@ -101,7 +101,7 @@ def _idle_tick_ms() -> float:
 
 
 def _fired_after(moment: datetime, count: int) -> float:
-    """Seconds from the moment until the last of its runs was there."""
+    """Return the seconds from the moment until the last of its runs existed."""
     if datetime.now(UTC) >= moment:
         raise RuntimeError("Making the reminders took longer than the time until they are due.")
     deadline = time.monotonic() + 180

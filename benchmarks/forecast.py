@@ -1,8 +1,8 @@
-"""What a forecast costs: the simulation alone for 1,000 and 100,000 targets, and one of a reminder with its queries.
+"""The cost of a forecast: the simulation alone for 1,000 and 100,000 targets, and one of a reminder with its queries.
 
-The simulation has the worst that can come together: caps per minute, hour and day, batches, a warm-up, a window on
-weekdays and fifty runs ahead; the reminder shares its account with twenty others that are scheduled. The time is that
-of the processor, the best of a few rounds.
+The simulation has the worst case together: caps per minute, hour and day, batches, a warm-up, a window on weekdays
+and fifty runs ahead; the reminder shares its account with twenty other scheduled ones. The time is CPU time, the best
+of a few rounds.
 """
 
 import time
@@ -15,10 +15,10 @@ from accounts.models import Account, Limit, User
 from benchmarks import scratch
 from delivery.forecast import simulate
 from delivery.pacing import Limits
-from delivery.planning.course import Allowance, Job, Sender
+from delivery.planning.values import Allowance, Job, Sender
 from delivery.window import Window
+from reminders.forecast import forecast
 from reminders.models import Part, Reminder, ReminderAccount
-from reminders.planning import forecast
 
 TARGETS = 100_000
 FEW = 1_000
@@ -114,7 +114,7 @@ def _reminder(targets: int) -> Reminder:
 
 
 def _schedule_others(owner: User, account: Account) -> None:
-    """Twenty reminders that write to a thousand of them every hour."""
+    """Schedule twenty reminders that write to a thousand recipients every hour."""
     made = Reminder.objects.bulk_create(
         Reminder(
             owner=owner,

@@ -55,13 +55,13 @@ def _measured(what: str, owner: User, file: Path) -> tuple[float, float]:
 
 
 def _move(job: Import, status: Import.Status) -> None:
-    """As a worker would, without the way through the broker."""
+    """Set the status as a worker would, without the broker."""
     Import.objects.filter(pk=job.pk).update(status=status)
     stages.work(job.pk)
 
 
 def _file(folder: str, kind: str, rows: int) -> Path:
-    """Written by a process of its own: what it needs for that is not to be measured."""
+    """Return a file written by a separate process, whose memory is not to be measured."""
     path = Path(folder) / f"people.{kind}"
     subprocess.run([sys.executable, "-m", "benchmarks.address_book", str(path), str(rows)], check=True)
     return path

@@ -1,4 +1,4 @@
-"""How much memory a piece of work takes."""
+"""The memory that a piece of work takes."""
 
 import threading
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ import psutil
 
 @dataclass(slots=True)
 class Peak:
-    """The most memory beyond what there was before, in MB."""
+    """The highest memory use above the starting value, in MB."""
 
     mb: float = 0.0
 
 
 @contextmanager
 def peak() -> Iterator[Peak]:
-    """Watches this process from a thread of its own."""
+    """Watch this process from a separate thread."""
     process, found, ended = psutil.Process(), Peak(), threading.Event()
     before = process.memory_info().rss
 

@@ -1,7 +1,7 @@
-"""How much of its allowed rate one account uses over a run of 1,000 targets, and whether it ever exceeds it.
+"""The share of its allowed rate that one account uses over a run of 1,000 targets, and whether it ever exceeds it.
 
-A minute is two seconds long here, so that 40 per minute are 20 per second and the run crosses 25 of them; all
-is read from the receiver's own log.
+A minute is two seconds long here, so 40 per minute are 20 per second and the run crosses 25 minutes. All numbers are
+read from the receiver's own log.
 """
 
 from collections.abc import Sequence

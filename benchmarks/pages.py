@@ -1,7 +1,7 @@
-"""How long every page takes, and how many queries, with a million run targets and a million ledger rows.
+"""The time and the number of queries of every page, with a million run targets and a million ledger rows.
 
-Pages are found by their names: all that take no argument, or one that a row of the crowd answers, and every list
-of the admin. Each is asked for as an operator with much to see and, where it differs, as staff; in process.
+Pages are found by their names: all that take no argument, or one that a row of the crowd answers, and every list of
+the admin. Each is requested as an operator with many rows and, where it differs, as staff; in process.
 """
 
 import argparse
@@ -26,12 +26,12 @@ MOST_MS = 100.0
 MOST_QUERIES = 25
 APPS = ("accounts", "reminders", "delivery", "activity")
 
-# Rows of the crowd's operator: run 1 is the biggest of all.
+# Rows of the crowd's operator: run 1 is the largest of all.
 ROWS: Mapping[str, int] = {"runs": 1, "reminders": 1, "accounts": 1, "recipients": 1}
-# What is no page: sockets' stand-ins, files, forms of the admin, and what only answers a POST.
+# Addresses that are not pages: fallbacks of sockets, files, forms of the admin, and POST only.
 NOT_PAGES = frozenset({"healthz", "readyz", "service_worker", "logout", "login", "styleguide"})
 PAGE = frozenset({200})
-# As in production, but for what a proxy and `collectstatic` bring.
+# As in production, except for what a proxy and `collectstatic` provide.
 SERVED: Mapping[str, Any] = {
     "SECURE_SSL_REDIRECT": False,
     "STORAGES": settings.STORAGES
@@ -41,7 +41,7 @@ SERVED: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One page as one person asked for it."""
+    """One page as one person requested it."""
 
     name: str
     address: str
@@ -55,7 +55,7 @@ class Asked:
 
 
 def addresses() -> Iterator[tuple[str, str]]:
-    """The name and the address of every operator page."""
+    """Yield the name and the address of every operator page."""
     for name in sorted(_names(get_resolver().url_patterns)):
         space, _, last = name.rpartition(":")
         if space == "admin" or last in NOT_PAGES:
@@ -77,7 +77,7 @@ def admin_lists() -> Iterator[tuple[str, str]]:
 
 
 def narrowed() -> Iterator[tuple[str, str]]:
-    """Long lists as they are really looked at: filtered, and far from their beginning."""
+    """Yield long lists as people use them: filtered, and far from the beginning."""
     runs, attempts = reverse("activity:list"), reverse("activity:attempts")
     yield "activity:list paused", f"{runs}?status=paused"
     yield "activity:list of an account", f"{runs}?account=1"
@@ -91,7 +91,7 @@ def narrowed() -> Iterator[tuple[str, str]]:
 
 
 def to_many(size: crowd.Size) -> Iterator[tuple[str, str]]:
-    """Every page of a reminder that goes to as many as the biggest run has targets."""
+    """Yield every page of a reminder that goes to as many recipients as the largest run has targets."""
     steps = ("page", "message", "recipients", "when", "review", "fire")
     for what, pk in (("a long list", size.draft), ("a long tag", size.by_tag)):
         for step in steps:
@@ -111,7 +111,7 @@ def _names(patterns: Sequence[URLPattern | URLResolver], space: str = "") -> Ite
 
 
 def ask(client: Client, name: str, address: str, *, times: int) -> Asked | None:
-    """Ask for a page over and over; None where it is no page for looking at."""
+    """Request a page several times; return None when it cannot be viewed."""
     if client.get(address).status_code not in PAGE:
         return None
     with CaptureQueriesContext(connection) as captured:

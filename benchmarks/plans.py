@@ -1,4 +1,4 @@
-"""Which index serves which query, by EXPLAIN ANALYZE on a million run targets and a million ledger rows.
+"""The index that serves each query, by EXPLAIN ANALYZE on a million run targets and a million ledger rows.
 
 docs/decisions/0003-indexes.md has the table that this prints.
 """
@@ -15,14 +15,14 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, Recipient
-from accounts.recipient_search import with_beginnings
-from accounts.recipient_states import in_state
+from accounts.recipients.search import with_beginnings
+from accounts.recipients.states import in_state
 from activity.models import Attempt, Notification
 from benchmarks import crowd, scratch
 from delivery.models import Run, RunAccount, RunTarget
 from reminders.models import FollowUp, Reminder
 
-# Tables that grow with every message: none of them may ever be read from end to end.
+# Tables that grow with every message: no query may read one from end to end.
 GROWING = frozenset(
     {
         "accounts_recipient",
@@ -66,7 +66,7 @@ LAST_HOUR = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A query as the program asks it, and the index that should answer it."""
+    """A query of the program, and the index that should serve it."""
 
     name: str
     index: str
@@ -81,7 +81,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How the database went about it."""
+    """The plan that the database chose."""
 
     question: Question
     indexes: frozenset[str]
@@ -94,12 +94,12 @@ class Answer:
 
 
 def questions(now: datetime) -> list[Question]:
-    """Every index of the project, each with the query that it is there for."""
+    """Return every index of the project, each with the query that needs it."""
     return [*engine(now), *tick(now), *pages(now)]
 
 
 def engine(now: datetime) -> Iterator[Question]:
-    """What a pump asks, over and over."""
+    """Yield the queries of a pump."""
     values = {
         "account": 2,
         "run": 1,
@@ -118,7 +118,7 @@ def engine(now: datetime) -> Iterator[Question]:
 
 
 def tick(now: datetime) -> Iterator[Question]:
-    """What the tick asks every few seconds."""
+    """Yield the queries of the tick, which runs every few seconds."""
     yield Question.of("accounts to wake", "account_due", Account.objects.due(now).only("id"))
     yield Question.of("reminders that are due", "reminder_due", Reminder.objects.due(now).only("id"))
     yield Question.of("runs whose window closes", "run_closing", Run.objects.closing(now).only("id"))
@@ -143,7 +143,7 @@ def tick(now: datetime) -> Iterator[Question]:
 
 
 def pages(now: datetime) -> Iterator[Question]:
-    """What an operator's pages ask for, 50 rows at a time; the owner is the one of the busiest account."""
+    """Yield the queries of an operator's pages, 50 rows at a time; the owner has the busiest account."""
     owner = 2
     for name, index, rows in (
         ("reminders, newest first", "reminder_by_owner", Reminder.objects.filter(owner=owner, id__lt=1_900)),
@@ -218,7 +218,7 @@ def pages(now: datetime) -> Iterator[Question]:
 
 
 def _attempts(owner: int, *, before: datetime) -> QuerySet[Attempt]:
-    """A page is found by the row next to it: the time bounds the index, the id settles a tie."""
+    """Return the query for a page: the time bounds the index, the id decides between equal times."""
     beyond = Q(at__lte=before) & (Q(at__lt=before) | Q(id__lt=1_000))
     return Attempt.objects.filter(beyond, owner=owner).order_by("-at", "-id")
 
@@ -229,7 +229,7 @@ def _recipients(*, after: str) -> QuerySet[Recipient]:
 
 
 def ask(question: Question, *, times: int = 5) -> Answer:
-    """Let the database explain and time one question; whatever it locks is let go again."""
+    """Let the database explain and time one query, and release the locks it takes."""
     plans = [_explain(question) for _ in range(times)]
     nodes = list(_nodes(plans[-1]["Plan"]))
     return Answer(

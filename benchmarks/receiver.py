@@ -1,4 +1,4 @@
-"""Takes messages of every kind in a process of its own: any HTTP request, and e-mail by SMTP.
+"""A process that takes messages of every kind: any HTTP request, and e-mail by SMTP.
 
 `python -m benchmarks.receiver` prints its two ports and serves until its input ends.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# Each kind finds its own answer in it.
+# One answer for all: each kind of transport reads its own fields.
 ANSWER = {
     "id": "an-id",
     "key": {"id": "an-id"},

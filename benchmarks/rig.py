@@ -1,4 +1,4 @@
-"""All of Paceline in real processes, on a database of the benchmark's own: workers, beat and the sandbox."""
+"""All of Paceline in real processes, on a separate database of the benchmark: workers, beat and the sandbox."""
 
 import os
 import subprocess
@@ -19,8 +19,8 @@ from redis import Redis
 from accounts.models import Account, Limit, User
 from benchmarks import scratch
 from config.celery import app
-from config.environment import broker_url
-from config.redis import client
+from config.redis.address import redis_address
+from config.redis.client import client
 from delivery.models import Run
 from delivery.states import OPEN_RUN
 from reminders.fire import fire
@@ -33,7 +33,7 @@ REDIS_DATABASE = 15
 
 @dataclass(kw_only=True)
 class Rig:
-    """What a benchmark works with."""
+    """The processes, the database and the rows that a benchmark uses."""
 
     sandbox: SandboxProcess
     folder: Path
@@ -46,7 +46,7 @@ class Rig:
         return self.sandbox.log
 
     def start(self, *command: str, **environment: str) -> None:
-        """One more process, with the rig's environment."""
+        """Start one more process, with the rig's environment."""
         output = (self.folder / f"{len(self.processes)}-{command[0]}.log").open("wb")
         program = [str(Path(sys.executable).parent / command[0]), *command[1:]]
         everything = {**self.environment, **environment}
@@ -65,7 +65,7 @@ class Rig:
         self._await_workers(count)
 
     def _await_workers(self, count: int) -> None:
-        """Until each worker has said that it looks after its queues."""
+        """Wait until each worker has reported that it reads its queues."""
         deadline = time.monotonic() + 120
         while client().hlen("paceline:seen:worker") < count:
             if time.monotonic() > deadline:
@@ -95,7 +95,7 @@ class Rig:
         return made
 
     def recipients(self, count: int) -> None:
-        """Fill the owner's address book, fast."""
+        """Fill the owner's address book in bulk."""
         with connection.cursor() as cursor:
             cursor.execute(
                 """
@@ -110,7 +110,7 @@ class Rig:
     def reminder(
         self, accounts: Sequence[Account], *, first: int, count: int, text: str = "Hello"
     ) -> Reminder:
-        """For `count` recipients from the `first` on."""
+        """Return a reminder for `count` recipients from the `first` on."""
         reminder = Reminder.objects.create(
             owner=self.owner, name="Bench", schedule="by_hand", window_start_hour=0, window_end_hour=24
         )
@@ -138,7 +138,7 @@ class Rig:
             time.sleep(0.25)
 
     def use(self, *others: int) -> "Use":
-        """CPU and memory of all processes so far, servers and `others` included."""
+        """Return the CPU time and memory of all processes so far, servers and `others` included."""
         mine = [psutil.Process(process.pid) for process in self.processes]
         mine += [psutil.Process(pid) for pid in (self.sandbox.pid, *others)]
         servers = [process for process in psutil.process_iter(["name"]) if _is_server(process)]
@@ -169,7 +169,7 @@ class Use:
 
 @contextmanager
 def rig(purpose: str, **environment: str) -> Iterator[Rig]:
-    """Everything up but the workers; everything gone afterwards."""
+    """Start everything except the workers; stop everything afterwards."""
     with ExitStack() as stack:
         name = stack.enter_context(scratch.database(purpose))
         folder = Path(tempfile.mkdtemp(prefix=f"paceline-{purpose}-"))
@@ -177,7 +177,8 @@ def rig(purpose: str, **environment: str) -> Iterator[Rig]:
         redis_url = _other_redis()
         settings.REDIS_URL = redis_url
         client.cache_clear()
-        app.conf.broker_url = broker_url(redis_url)  # else workers hear of a firing from the next tick only
+        # Otherwise workers learn of a firing only with the next tick.
+        app.conf.broker_url = redis_address(redis_url).broker
         client().flushdb()
         owner = User.objects.create(username="bench")
         given = {**os.environ, "DATABASE_URL": _named(name), "REDIS_URL": redis_url, **environment}
@@ -193,7 +194,7 @@ def _named(database: str) -> str:
 
 
 def _other_redis() -> str:
-    """The same server, a database of its own."""
+    """Return the address of a separate database on the same Redis server."""
     url = os.environ["REDIS_URL"]
     parts = urlsplit(url)
     if parts.scheme == "unix":
@@ -202,7 +203,7 @@ def _other_redis() -> str:
 
 
 def _is_server(process: psutil.Process) -> bool:
-    """The main process of the PostgreSQL and of the Redis that this benchmark uses."""
+    """Return whether this is the main process of the benchmark's PostgreSQL or Redis."""
     name = process.info["name"] or ""
     if "redis" in name or "valkey" in name:
         return process.pid == int(Redis.from_url(os.environ["REDIS_URL"]).info("server")["process_id"])

@@ -1,4 +1,4 @@
-"""A database of a benchmark's own, made for it and dropped after it."""
+"""A separate database for one benchmark, dropped afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from django.db import connection
 
 @contextmanager
 def database(purpose: str) -> Iterator[str]:
-    """Point the program at a fresh, migrated database on the same server; what a killed run left is replaced."""
+    """Use a new, migrated database on the same server; one that a killed run left is replaced."""
     original = str(connection.settings_dict["NAME"])
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's has one

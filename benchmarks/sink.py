@@ -1,8 +1,11 @@
-"""A receiver that costs almost nothing: nginx if it is installed, else the sandbox.
+"""The receivers of a benchmark's messages: nginx or the sandbox.
 
-It answers as the sandbox does, takes whatever it is sent, and its access log is the witness.
+nginx costs almost nothing: it answers as the sandbox does, accepts every request, and its access log is the record.
+The sandbox works for every message, on the same cores, so the figure is lower, down to half. Therefore a figure names
+its receiver, and is compared only with figures of the same one.
 """
 
+import os
 import shutil
 import socket
 import subprocess
@@ -16,6 +19,7 @@ from pathlib import Path
 from sandbox.process import SandboxProcess
 from sandbox.witness import deliveries
 
+NGINX, SANDBOX = RECEIVERS = ("nginx", "sandbox")
 CONFIGURATION = """
 daemon off;
 worker_processes 1;
@@ -43,7 +47,7 @@ http {{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """Where messages go, and what arrived there: every key that was received, as often as it was."""
+    """The receiver, and what arrived there: every key that was received, with how often."""
 
     name: str
     url: str
@@ -51,19 +55,35 @@ class Sink:
     log: Path
 
     def received(self) -> Counter[str]:
-        if self.name == "sandbox":
+        if self.name == SANDBOX:
             return Counter(str(line.get("key", "")) for line in deliveries(self.log))
         time.sleep(0.3)  # until it has flushed its log
         return Counter(self.log.read_text().split())
 
 
+def nginx_program() -> str | None:
+    """Return the path of nginx, also when it is outside the PATH of ordinary users, or None."""
+    return shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"]))
+
+
 @contextmanager
-def sink(folder: Path) -> Iterator[Sink]:
-    program = shutil.which("nginx")
+def sink(name: str, folder: Path) -> Iterator[Sink]:
+    """Run the receiver of this name, one of RECEIVERS."""
+    with _nginx(folder) if name == NGINX else _sandbox(folder) as receiver:
+        yield receiver
+
+
+@contextmanager
+def _sandbox(folder: Path) -> Iterator[Sink]:
+    with SandboxProcess(folder / "received.jsonl") as sandbox:
+        yield Sink(name=SANDBOX, url=sandbox.url, pid=sandbox.pid, log=sandbox.log)
+
+
+@contextmanager
+def _nginx(folder: Path) -> Iterator[Sink]:
+    program = nginx_program()
     if program is None:
-        with SandboxProcess(folder / "sandbox.jsonl") as sandbox:
-            yield Sink(name="sandbox", url=sandbox.url, pid=sandbox.pid, log=sandbox.log)
-        return
+        raise SystemExit("nginx is not installed: install it, or choose --receiver sandbox.")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -72,7 +92,7 @@ def sink(folder: Path) -> Iterator[Sink]:
     process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-e", folder / "error.log"])
     try:
         _wait_for(port)
-        yield Sink(name="nginx", url=f"http://127.0.0.1:{port}", pid=process.pid, log=folder / "received.log")
+        yield Sink(name=NGINX, url=f"http://127.0.0.1:{port}", pid=process.pid, log=folder / "received.log")
     finally:
         process.terminate()
         process.wait()

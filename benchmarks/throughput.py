@@ -1,13 +1,14 @@
-"""Targets per second without pacing, each recorded, beside a Celery task per target in the same run."""
+"""Targets per second without pacing, each recorded, compared with a Celery task per target in the same run."""
 
+import argparse
 import time
 from collections.abc import Sequence
 
 from django.db import connection
 
 from benchmarks.rig import Rig, Use, rig
-from benchmarks.sink import Sink, sink
-from config.environment import broker_url
+from benchmarks.sink import NGINX, RECEIVERS, SANDBOX, Sink, nginx_program, sink
+from config.redis.address import redis_address
 from delivery.models import Run
 
 TARGETS = 20_000
@@ -17,8 +18,13 @@ IN_FLIGHT = 64
 
 
 def main(argv: Sequence[str]) -> dict[str, object]:
-    targets = int(argv[0]) if argv else TARGETS
-    with rig("throughput", MAX_PER_MINUTE="100000") as bench, sink(bench.folder) as receiver:
+    options = _options(argv)
+    targets: int = options.targets
+    print(f"Receiver: {options.receiver}. Compare the figures only with those of the same receiver.")
+    with (
+        rig("throughput", MAX_PER_MINUTE="100000") as bench,
+        sink(options.receiver, bench.folder) as receiver,
+    ):
         celery = _celery_per_target(bench, receiver, targets // 10)
         ours, cpu = _paceline(bench, receiver, targets)
         received = receiver.received()
@@ -31,6 +37,7 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     print(f"a Celery task each      {celery:8.0f} per second")
     print(f"ratio                   {ratio:8.1f}")
     return {
+        "receiver": receiver.name,
         "per_second": round(ours),
         "celery_per_second": round(celery),
         "ratio": round(ratio, 1),
@@ -39,8 +46,20 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     }
 
 
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks throughput", description=__doc__)
+    parser.add_argument("targets", type=int, nargs="?", default=TARGETS)
+    parser.add_argument(
+        "--receiver",
+        choices=RECEIVERS,
+        default=NGINX if nginx_program() else SANDBOX,
+        help="nginx where it is installed; with the sandbox the figure is lower, down to half of it",
+    )
+    return parser.parse_args(argv)
+
+
 def _paceline(bench: Rig, receiver: Sink, targets: int) -> tuple[float, float]:
-    """Targets per second, and the CPU time of everything meanwhile."""
+    """Return the targets per second, and the CPU time of all processes meanwhile."""
     accounts = bench.accounts(ACCOUNTS, per_minute=UNPACED, concurrency=IN_FLIGHT, gateway=receiver.url)
     bench.recipients(targets)
     each = targets // ACCOUNTS
@@ -70,7 +89,7 @@ def _explain(before: Use, after: Use, targets: int) -> None:
 
 
 def _celery_per_target(bench: Rig, receiver: Sink, targets: int) -> float:
-    """On the same servers and the same gateway, before Paceline's workers start."""
+    """Return the targets per second on the same servers and gateway, before Paceline's workers start."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -83,7 +102,7 @@ def _celery_per_target(bench: Rig, receiver: Sink, targets: int) -> float:
             [targets],
         )
     environment = {
-        "BROKER_URL": broker_url(bench.environment["REDIS_URL"]),
+        "BROKER_URL": redis_address(bench.environment["REDIS_URL"]).broker,
         "PLAIN_DATABASE": bench.environment["DATABASE_URL"],
         "SINK": receiver.url,
     }

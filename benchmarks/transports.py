@@ -1,6 +1,6 @@
-"""CPU per message for each kind of transport, beside a bare client that sends the same bytes, in one run.
+"""CPU per message for each kind of transport, compared with a bare client that sends the same bytes, in one run.
 
-The receiver is another process, and time is that of the processor: neither the network nor a busy machine counts.
+The receiver is another process, and the time is CPU time: neither the network nor a busy machine matters.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ FROM = {"from_address": "news@school.example", "from_name": "Grüne Schule"}
 
 
 def accounts(to: Receiver) -> Mapping[str, tuple[str, Mapping[str, str]]]:
-    """An address and credentials for each kind."""
+    """Return an address and credentials for each kind."""
     url = to.url
     return {
         "sandbox": (GROUP, {"base_url": url, "account": "a", "token": "t"}),
@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> dict[str, object]:
 
 
 async def _measure(to: Receiver, messages: int) -> dict[str, tuple[float, float]]:
-    """For each kind what a message costs through its transport and through a bare client, in milliseconds."""
+    """Return for each kind the cost of a message through its transport and through a bare client, in milliseconds."""
     cost = {}
     async with open_session() as session:
         for kind, (address, credentials) in accounts(to).items():
@@ -127,7 +127,7 @@ def _as_bytes(request: Request) -> bytes:
 
 
 def _bare_smtp(message: Message, to: Receiver) -> Callable[[int], Awaitable[None]]:
-    """smtplib with one connection and a message that is written already."""
+    """Return a sender with smtplib, one connection and a prepared message."""
     mail = Sender({field.name: field.default for field in SENDER_FIELDS} | FROM).compose(message, "key")
     assert not isinstance(mail, Rejected)
     content = written_out(mail)

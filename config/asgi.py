@@ -1,21 +1,29 @@
-"""HTTP and WebSocket, served by Daphne."""
+"""The ASGI application: HTTP and WebSocket, served by Daphne."""
 
 import os
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.sessions import SessionMiddlewareStack
-from django.core.asgi import get_asgi_application
+from django import setup
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-http = get_asgi_application()
+setup(set_prefix=False)
 
-# Models need Django set up first.
-from activity.origin import SameOrigin  # noqa: E402
-from activity.routing import websocket_urlpatterns  # noqa: E402
+# Django must be set up before models are imported.
+from django.conf import settings  # noqa: E402
+
+from activity.live.origin import SameOrigin  # noqa: E402
+from activity.live.routing import websocket_urlpatterns  # noqa: E402
+from config.private_files import make_private  # noqa: E402
+from config.web.odd_requests import Handler  # noqa: E402
+from delivery.apps import tell_of_networks  # noqa: E402
+
+tell_of_networks()
+make_private(settings.MEDIA_ROOT)
 
 application = ProtocolTypeRouter(
     {
-        "http": http,
+        "http": Handler(),
         "websocket": SameOrigin(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -1,4 +1,4 @@
-"""The Celery application: the common queue here, account queues in `delivery/queues.py`."""
+"""The Celery application: the common queue here, account queues in `delivery/engine/wakeups.py`."""
 
 import os
 
@@ -6,6 +6,6 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-app = Celery("paceline")
+app = Celery("paceline", amqp="config.redis.broker:AMQP")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

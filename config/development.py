@@ -1,4 +1,4 @@
-"""What a developer's checkout adds to the environment: its `.env`, and keys that `make run` made for it."""
+"""Adds to the environment of a developer's checkout: its `.env`, and keys that `make run` made for it."""
 
 import base64
 import os
@@ -12,9 +12,9 @@ from config.embedded.place import PROJECT, make_home
 
 
 def load(*, make_keys: bool = False) -> None:
-    """Fill in what the environment leaves open.
+    """Set the variables that the environment does not set.
 
-    Only `make run` makes the keys. Any other program takes them where they exist and nothing tells of a
+    Only `make run` makes the keys. Any other program takes them where they exist and where nothing shows a
     deployment: with a SECRET_KEY or a DATABASE_URL of its own, it gets none.
     """
     deployed = bool(os.environ.get("DATABASE_URL"))
@@ -32,7 +32,7 @@ def _read(file: Path) -> None:
 
 
 def _make(keys: Path) -> None:
-    """Sessions and encrypted credentials outlive a restart only if their keys do."""
+    """Make the keys once and keep them: sessions and encrypted credentials need the same keys after a restart."""
     make_home(keys.parent)
     draft = keys.with_suffix(".new")
     draft.touch(0o600)

@@ -1,12 +1,11 @@
-"""Reads the environment for `settings.py`, and remembers what was asked for.
+"""Reads the environment for `settings.py`, and remembers which names were read.
 
 Every name is read through one of the methods below, so that a value outside its range stops the start
-with a sentence, and a test can hold docs/configuration.md against what is really read.
+with a sentence, and a test can compare docs/configuration.md with the names that are really read.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -62,12 +61,3 @@ class Environment:
         if low <= value <= high:
             return value
         raise ImproperlyConfigured(f"{name} is {value:g}: it must be from {low:g} to {high:g}.")
-
-
-def broker_url(redis_url: str) -> str:
-    """The same Redis in Celery's spelling, which differs for a socket."""
-    if not redis_url.startswith("unix://"):
-        return redis_url
-    path, _, query = redis_url.removeprefix("unix://").partition("?")
-    database = parse_qs(query).get("db", ["0"])[0]
-    return f"redis+socket://{path}?virtual_host={database}"

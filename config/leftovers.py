@@ -1,7 +1,7 @@
 """Ends the processes that a killed `make run` left behind.
 
 Every process of a run carries a mark in its environment, which its own children inherit. Process ids alone
-would not do: the system gives those of the dead to others.
+would not be enough: the system gives those of dead processes to others.
 """
 
 import os
@@ -23,7 +23,7 @@ def end_leftovers(var: Path) -> int:
 
 
 def _marked(var: Path) -> list[int]:
-    """Where the system has no /proc, none are found, and their ports count as taken."""
+    """Return the processes with the mark. Without /proc none are found, and their ports count as taken."""
     mark = os.fsencode(f"{MARK}={var}")
     return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if mark in _environment(entry)]
 

@@ -1,4 +1,4 @@
-"""`make run`: the servers, the database, the demo operator, then the processes of the Procfile."""
+"""`make run`: starts the servers, the database, the demo operator, then the processes of the Procfile."""
 
 import fcntl
 import http.client
@@ -13,27 +13,29 @@ from pathlib import Path
 from typing import TextIO
 
 from config import development, embedded
-from config.embedded.place import PROJECT, is_free, make_home
+from config.embedded.place import PROJECT, make_home
 from config.embedded.process import StartError, attended, exit_code, explaining, until
 from config.leftovers import MARK, end_leftovers
+from config.ports import reserved
 
 PARENT = os.getppid()
 STOPPED_BY_SIGNAL = (130, 143)
+USUAL_PORTS = {"PORT": 8000, "SANDBOX_PORT": 8081}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where one run of Paceline is found while it is up."""
+    """The address and processes of one run of Paceline."""
 
     port: int
-    note: Path  # tells a second `make run` of the first
+    note: Path  # tells a second `make run` about the first
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
     def ready(self) -> bool:
-        """Whether pages open and a worker and beat are up: what is fired now leaves now."""
+        """Return whether pages open and a worker and beat are up, so that a run that is fired now leaves now."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
         try:
             connection.request("GET", "/readyz")
@@ -68,20 +70,20 @@ def _run(var: Path) -> int:
     with _only_one(var) as note:
         if count := end_leftovers(var):
             _say(f"Ended {count} processes that an earlier run had left behind.")
-        web = _port("PORT", 8000)
-        sandbox = _port("SANDBOX_PORT", 8081, taken=web)
-        site = Site(port=web, note=note)
-        note.write_text(json.dumps({"address": site.address, "pid": os.getpid()}))
-        with embedded.servers():
-            environment = _environment(var, web=web, sandbox=sandbox)
-            return _attend(site, environment, login=_prepare(environment))
+        with reserved(USUAL_PORTS) as ports:
+            site = Site(port=ports["PORT"], note=note)
+            note.write_text(json.dumps({"address": site.address, "pid": os.getpid()}))
+            with embedded.servers():
+                environment = _environment(var, ports)
+                login = _prepare(environment, "--sandbox", environment["SANDBOX_URL"])
+                return _attend(site, environment, login=login)
 
 
-def _prepare(environment: Mapping[str, str]) -> str:
-    """Bring the database up to date, and return what the demo command says about logging in."""
+def _prepare(environment: Mapping[str, str], *demo_options: str) -> str:
+    """Bring the database up to date, and return the demo command's words about logging in."""
     _say("Preparing the database.")
     _manage(environment, "migrate", "--no-input", "--verbosity=0")
-    return _manage(environment, "demo").strip()
+    return _manage(environment, "demo", *demo_options).strip()
 
 
 def _manage(environment: Mapping[str, str], *arguments: str) -> str:
@@ -92,7 +94,7 @@ def _manage(environment: Mapping[str, str], *arguments: str) -> str:
 
 
 def _attend(site: Site, environment: Mapping[str, str], *, login: str) -> int:
-    """Run the processes, tell when all are up, and stop them with `make`."""
+    """Run the processes, report when all are up, and stop them with `make`."""
     command = [sys.executable, "-m", "config.procfile"]
     with attended(command, env=environment, cwd=PROJECT) as child:
 
@@ -101,7 +103,10 @@ def _attend(site: Site, environment: Mapping[str, str], *, login: str) -> int:
 
         until(lambda: over() or site.ready(), every=0.3)
         if not over():
-            _say(f"\nPaceline is ready: {site.address}\n{login}\nCtrl-C stops it; the data stays.\n")
+            sandbox = f"The sandbox, where its messages arrive: {environment['SANDBOX_URL']}"
+            _say(
+                f"\nPaceline is ready: {site.address}\n{login}\n{sandbox}\nCtrl-C stops it; the data stays.\n"
+            )
         until(over, every=0.3)
         if child.poll() is None:
             site.note.unlink(missing_ok=True)
@@ -111,47 +116,34 @@ def _attend(site: Site, environment: Mapping[str, str], *, login: str) -> int:
 
 
 def _orphaned() -> bool:
-    """Whether the `make` that started this was killed, and could not pass that on."""
+    """Return whether the `make` that started this was killed and could not pass the signal on."""
     return "MAKELEVEL" in os.environ and os.getppid() != PARENT
 
 
-def _environment(var: Path, *, web: int, sandbox: int) -> dict[str, str]:
-    """The environment of every process."""
+def _environment(var: Path, ports: Mapping[str, int]) -> dict[str, str]:
+    """Return the environment of every process."""
     programs = Path(sys.prefix) / "bin"
     return {
-        "PUBLIC_URL": f"http://127.0.0.1:{web}",
-        "SANDBOX_URL": f"http://127.0.0.1:{sandbox}",
+        "PUBLIC_URL": f"http://127.0.0.1:{ports['PORT']}",
+        "SANDBOX_URL": f"http://127.0.0.1:{ports['SANDBOX_PORT']}",
         "SANDBOX_LOG": str(var / "sandbox.jsonl"),
         "SANDBOX_GROUPS": "30",  # as many as the demo command says that each account has
-        **os.environ,
-        "PORT": str(web),
-        "SANDBOX_PORT": str(sandbox),
+        **{name: value for name, value in os.environ.items() if value},
+        **{name: str(port) for name, port in ports.items()},
         "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PYTHONUNBUFFERED": "1",
         MARK: str(var),
     }
 
 
-def _port(name: str, usual: int, taken: int = 0) -> int:
-    """The port that `name` asks for, or the usual one, or the next that is free."""
-    given = os.environ.get(name)
-    if not given:
-        return next(port for port in range(usual, 65536) if port != taken and is_free(port))
-    if not given.isdecimal() or not 0 < int(given) < 65536:
-        raise StartError(f"{name} is {given!r}: it must be a number from 1 to 65535.")
-    if not is_free(int(given)):
-        raise StartError(f"Port {given} is in use: stop what uses it, or choose another {name}, or none.")
-    return int(given)
-
-
 @contextmanager
 def _only_one(var: Path) -> Iterator[Path]:
-    """Be the one run of `var`, and yield the file that tells others of it."""
+    """Make sure that this is the only run of `var`, and yield the file that tells others about it."""
     with explaining(var):
         make_home(var)
         lock, note = (var / "run.lock").open("a"), var / "run.json"
     with lock:
-        # One whose `make` was killed a moment ago notices within the second, and takes some more to stop.
+        # A run whose `make` was killed a moment ago notices within a second, and takes some more seconds to stop.
         if not until(lambda: _try(lock) or not note.exists(), seconds=2):
             raise StartError(f"Paceline is already running at {_told(note)}: open that, or stop it first.")
         if not until(lambda: _try(lock), seconds=60):
@@ -174,7 +166,7 @@ def _told(note: Path) -> str:
     try:
         return str(json.loads(note.read_text())["address"])
     except (OSError, ValueError, KeyError):
-        return "an address that it has not told yet"
+        return "an address that is not known yet"
 
 
 def _say(text: str) -> None:

@@ -9,11 +9,16 @@ from phonenumbers import SUPPORTED_REGIONS
 
 from config import embedded
 from config.embedded import database_settings
-from config.environment import Environment, broker_url
+from config.environment import Environment
+from config.redis.address import redis_address
+from config.redis.connection import CONNECT_SECONDS
+from config.weak_settings import refuse_any_host, refuse_weak_key
+from config.web.log_secrets import without_secrets
+from config.web.proxies import networks_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment(BASE_DIR / ".env")
-# Where the embedded servers, media and logs live.
+# The folder of the embedded servers, media and logs.
 VAR = Path(env.text("PACELINE_VAR") or BASE_DIR / "var")
 
 # Safe by default: only DEBUG brings development values.
@@ -22,7 +27,7 @@ TESTING = "pytest" in sys.modules
 
 
 def required(name: str, development: str) -> str:
-    """The value of `name`; only in debug and under test does it have a default."""
+    """Return the value of `name`; a default exists only in debug and under test."""
     value = env.text(name) or (development if DEBUG or TESTING else "")
     if not value:
         raise ImproperlyConfigured(
@@ -32,11 +37,25 @@ def required(name: str, development: str) -> str:
 
 
 SECRET_KEY = required("SECRET_KEY", "development-only-" + "x" * 50)
+# Older keys: sessions and links that they signed stay valid.
+SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
+# Unsubscribe links work for years, so that they may have keys of their own: the first signs, all are known.
+UNSUBSCRIBE_KEYS = env.words("UNSUBSCRIBE_KEY")
+if any(len(key) < 32 for key in UNSUBSCRIBE_KEYS):
+    raise ImproperlyConfigured("UNSUBSCRIBE_KEY is too short: each of its keys needs at least 32 characters.")
+if not (DEBUG or TESTING):
+    refuse_weak_key("SECRET_KEY", SECRET_KEY)
+    for _key in SECRET_KEY_FALLBACKS:  # their signatures are accepted as well
+        refuse_weak_key("SECRET_KEY_FALLBACKS", _key)
+    if UNSUBSCRIBE_KEYS:  # the others may be old keys: they can only be used to opt people out
+        refuse_weak_key("UNSUBSCRIBE_KEY", UNSUBSCRIBE_KEYS[0])
 # Fernet keys, the newest first: the first encrypts, all decrypt (`manage.py rotate_keys`).
 ENCRYPTION_KEYS = required("ENCRYPTION_KEY", "cGFjZWxpbmUtZGV2ZWxvcG1lbnQtb25seS1rZXktMDE=").split(",")
 ALLOWED_HOSTS = [
     host.strip() for host in required("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver").split(",")
 ]
+if not (DEBUG or TESTING):
+    refuse_any_host(ALLOWED_HOSTS)
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 # Where people and services outside reach us: in links of messages and in webhooks.
 PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
@@ -45,7 +64,14 @@ if PUBLIC_URL and not PUBLIC_URL.startswith(("https://", "http://")):
 
 DATABASE_URL = env.text("DATABASE_URL") or embedded.urls(VAR).database
 REDIS_URL = env.text("REDIS_URL") or embedded.urls(VAR).redis
+# The authority that signed the certificate of a rediss:// server, where the system does not know it.
+REDIS_CA_FILE = env.text("REDIS_CA_FILE")
+REDIS = redis_address(REDIS_URL, ca_file=REDIS_CA_FILE)
+# How long to wait for an answer of Redis.
+REDIS_TIMEOUT_SECONDS = env.number("REDIS_TIMEOUT_SECONDS", 3, 0.5, 30)
 DATABASE_POOL = env.whole("DATABASE_POOL", 20, 2, 500)
+# PgBouncer in transaction mode is between here and PostgreSQL: no process has a session of its own.
+PGBOUNCER = env.flag("PGBOUNCER")
 
 INSTALLED_APPS = [
     "daphne",
@@ -70,6 +96,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "config.web.proxies.ForwardedAddress",
+    "config.web.odd_requests.RefuseOddRequests",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -78,14 +106,16 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "config.redis.publishing.SayDelays",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.request_log.RequestLog",
+    "config.web.request_log.RequestLog",
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.middleware.DisplayZone",
     "axes.middleware.AxesMiddleware",
+    "delivery.pages.busy.OutwardCalls",
 ]
 if DEBUG:
-    MIDDLEWARE.append("config.not_found.PlainNotFound")
+    MIDDLEWARE.append("config.web.not_found.PlainNotFound")
 
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -107,7 +137,7 @@ TEMPLATES = [
 ]
 
 # PostgreSQL through psycopg's pool: Celery closes the connection around every task, and with a pool that
-# close only hands it back. A connection is tried before it is used, but not in workers, where that would double the
+# close only returns it. A connection is tested before it is used, but not in workers, where that would double the
 # statements: pumps try again anyway.
 WORKER = "celery" in sys.argv[0] and "worker" in sys.argv
 _database = database_settings(DATABASE_URL)
@@ -116,15 +146,20 @@ DATABASES = {
         **_database,
         "ENGINE": "django.db.backends.postgresql",
         "CONN_HEALTH_CHECKS": not WORKER,
+        "DISABLE_SERVER_SIDE_CURSORS": PGBOUNCER,
         "OPTIONS": {
-            # For `delivery/statements.py`; Django's own queries are never prepared.
-            "prepare_threshold": 5,
-            "options": "-c plan_cache_mode=force_generic_plan",
+            # For `delivery/engine/sql.py`; Django's own queries are never prepared. PgBouncer takes neither.
+            **(
+                {"prepare_threshold": None}
+                if PGBOUNCER
+                else {"prepare_threshold": 5, "options": "-c plan_cache_mode=force_generic_plan"}
+            ),
             # A server that vanished without a word is noticed within seconds; nothing to do with sockets of a folder.
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
+            "connect_timeout": 5,
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
             "keepalives_count": 3,
-            "tcp_user_timeout": 20_000,
+            "tcp_user_timeout": 10_000,
             **_database["OPTIONS"],
             "pool": {"min_size": 4, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
         },
@@ -151,6 +186,12 @@ LOGOUT_REDIRECT_URL = "login"
 AXES_FAILURE_LIMIT = env.whole("LOGIN_FAILURE_LIMIT", 5, 1, 100)
 AXES_COOLOFF_TIME = env.number("LOGIN_COOLOFF_HOURS", 0.25, 0.01, 24)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "config.web.proxies.login_address"
+AXES_WHITELIST_CALLABLE = "accounts.login.is_whitelisted"
+LOGIN_ADDRESS_LIMIT = env.whole("LOGIN_ADDRESS_LIMIT", 50, 5, 10_000)
+# Proxies whose X-Forwarded-For is trusted (config/web/proxies.py).
+TRUSTED_PROXIES = env.words("TRUSTED_PROXIES", ["127.0.0.0/8", "::1"])
+networks_of(TRUSTED_PROXIES)
 AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
 AXES_RESET_ON_SUCCESS = True
 
@@ -171,7 +212,11 @@ FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.TemporaryFileUploadHandler",
 ]
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        # Other users of the machine cannot read media or imported lists (config/private_files.py).
+        "OPTIONS": {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700},
+    },
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG or TESTING
@@ -209,6 +254,9 @@ CONTENT_SECURITY_POLICY = {
     },
 }
 
+# The most sockets of open pages, in one process.
+SOCKETS = env.whole("SOCKETS", 5000, 2, 100_000)
+SOCKETS_PER_PERSON = env.whole("SOCKETS_PER_PERSON", 30, 1, 1000)
 LIVE_PREFIX = "paceline:live"
 # A listener waits five seconds for a message, then asks again: with the client's own timeout of five, a quiet
 # socket would be cut off again and again.
@@ -217,25 +265,44 @@ CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
         "CONFIG": {
-            "hosts": [{"address": REDIS_URL, "socket_timeout": LIVE_REDIS_TIMEOUT}],
+            "hosts": [
+                {
+                    "address": REDIS.url,
+                    "socket_timeout": LIVE_REDIS_TIMEOUT,
+                    "socket_connect_timeout": CONNECT_SECONDS,
+                    **REDIS.tls,
+                }
+            ],
             "prefix": LIVE_PREFIX,
         },
     },
 }
 
-# Out: which private networks accounts may lead to (docs/configuration.md).
-PRIVATE_NETWORKS = env.words("PRIVATE_NETWORKS", ["all"])
+# Outgoing: how many calls to services web requests make at once, in one process (delivery/sessions/calls.py).
+OUTWARD_CALLS = env.whole("OUTWARD_CALLS", 40, 2, 1000)
+OUTWARD_CALLS_PER_PERSON = env.whole("OUTWARD_CALLS_PER_PERSON", 4, 1, 1000)
+ANSWER_TIMEOUT_SECONDS = env.number("ANSWER_TIMEOUT_SECONDS", 10, 1, 120)
 
-# Webhooks in: what a service may send at once.
+# Outgoing: which private networks accounts may connect to (docs/configuration.md).
+PRIVATE_NETWORKS = env.words("PRIVATE_NETWORKS", ["all" if DEBUG or TESTING else "none"])
+PRIVATE_NETWORKS_CHOSEN = bool(env.text("PRIVATE_NETWORKS"))  # else the start logs a hint about the default
+
+# Incoming webhooks: the most that a service may send at once.
 WEBHOOK_MAX_BYTES = env.whole("WEBHOOK_MAX_BYTES", 1_048_576, 1024, 33_554_432)
 
 # Web push (docs/notifications.md): all three or none.
 VAPID_PUBLIC_KEY = env.text("VAPID_PUBLIC_KEY")
 VAPID_PRIVATE_KEY = env.text("VAPID_PRIVATE_KEY")
 VAPID_SUBJECT = env.text("VAPID_SUBJECT")
+# The push services of the known browsers. Nothing is posted to any other address that a browser names.
+PUSH_SERVICES = env.words(
+    "PUSH_SERVICES",
+    ["fcm.googleapis.com", "push.services.mozilla.com", "notify.windows.com", "push.apple.com"],
+)
 
 # Celery on Redis: one queue per account beside this common one.
-CELERY_BROKER_URL = broker_url(REDIS_URL)
+CELERY_BROKER_URL = REDIS.broker
+CELERY_BROKER_USE_SSL = REDIS.tls or None
 CELERY_TASK_DEFAULT_QUEUE = "paceline"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
@@ -248,12 +315,29 @@ CELERY_WORKER_ENABLE_SOFT_SHUTDOWN_ON_IDLE = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever: a broker that is away comes back
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # without end: a broker that is away comes back
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True  # whatever Redis answers, a worker connects again instead of ending
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "priority_steps": [0],
     "visibility_timeout": 600,
     "global_keyprefix": "paceline:queue:",
+    # A server that vanished without a word is noticed within seconds.
+    "socket_timeout": REDIS_TIMEOUT_SECONDS,
+    "socket_connect_timeout": CONNECT_SECONDS,
     "socket_keepalive": True,
+    "health_check_interval": 5,
+    # For connections that publish; workers and beat try without end (config/redis/broker.py).
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.2,
+    "interval_max": 0.5,
+}
+# One more try, for a connection that was closed meanwhile: the wake-up in the database does the rest.
+CELERY_TASK_PUBLISH_RETRY_POLICY = {
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.2,
+    "interval_max": 0.5,
 }
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5
@@ -261,6 +345,9 @@ CELERY_TIMEZONE = "UTC"
 # Which accounts' queues this worker serves: the i-th of n shares, written i/n.
 ACCOUNT_SHARE = env.text("ACCOUNT_SHARE", "1/1")
 WORKER_THREADS = env.whole("WORKER_THREADS", 64, 1, 5000)
+
+# Off: this process sends nothing, and a worker that starts with it writes a stop that holds for all.
+SENDING = env.flag("SENDING", default=True)
 
 # Delivery (SPEC W, R, P): the defaults that profiles, accounts and reminders override.
 WINDOW_START_HOUR = env.whole("WINDOW_START_HOUR", 6, 0, 23)
@@ -280,15 +367,19 @@ ERROR_RATE_SLOW = env.number("ERROR_RATE_SLOW", 0.05, 0, 1)
 ERROR_RATE_STOP = env.number("ERROR_RATE_STOP", 0.20, 0, 1)
 ERROR_RATE_MIN_ATTEMPTS = env.whole("ERROR_RATE_MIN_ATTEMPTS", 10, 1, 10_000)
 SLOW_DOWN_FACTOR = env.number("SLOW_DOWN_FACTOR", 1.5, 1, 10)
-SLOW_DOWN_CEILING = env.number("SLOW_DOWN_CEILING", 8, 1, 100)
+SLOW_DOWN_LONGEST_GAP_SECONDS = env.number("SLOW_DOWN_LONGEST_GAP_SECONDS", 3600, 1, 86_400)
 SLOW_DOWN_RECOVERY_SENDS = env.whole("SLOW_DOWN_RECOVERY_SENDS", 20, 1, 10_000)
 MAX_ATTEMPTS = env.whole("MAX_ATTEMPTS", 5, 1, 20)
 BACKOFF_BASE_SECONDS = env.number("BACKOFF_BASE_SECONDS", 5, 0.1, 3600)
 RATE_LIMITED_SECONDS = env.number("RATE_LIMITED_SECONDS", 60, 1, 86_400)
 NOT_CONNECTED_SECONDS = env.number("NOT_CONNECTED_SECONDS", 20, 1, 86_400)
+TROUBLE_STREAK = env.whole("TROUBLE_STREAK", 5, 1, 100)
+TROUBLE_WAIT_MAX_MINUTES = env.number("TROUBLE_WAIT_MAX_MINUTES", 5, 0.1, 1440)
+TROUBLE_OFFLINE_MINUTES = env.number("TROUBLE_OFFLINE_MINUTES", 30, 0.1, 1440)
 SEND_TIMEOUT_SECONDS = env.number("SEND_TIMEOUT_SECONDS", 20, 1, 120)
 CONNECT_TIMEOUT_SECONDS = env.number("CONNECT_TIMEOUT_SECONDS", 5, 0.1, 60)
 LEASE_SECONDS = env.number("LEASE_SECONDS", 15, 2, 120)
+CLOCK_TOLERANCE_SECONDS = env.number("CLOCK_TOLERANCE_SECONDS", 5, 1, 60)
 PUMP_SECONDS = env.number("PUMP_SECONDS", 60, 1, 300)
 HORIZON_SECONDS = env.number("HORIZON_SECONDS", 10, 0.1, 60)
 TICK_SECONDS = env.whole("TICK_SECONDS", 2, 1, 60)
@@ -297,11 +388,12 @@ OVERDUE_GAP_MIN_SECONDS = env.number("OVERDUE_GAP_MIN_SECONDS", 180, 0, 86_400)
 OVERDUE_GAP_MAX_SECONDS = env.number("OVERDUE_GAP_MAX_SECONDS", 300, 0, 86_400)
 OVERDUE_MAX_PER_HOUR = env.whole("OVERDUE_MAX_PER_HOUR", 10, 1, 100_000)
 OVERDUE_MAX_PER_DAY = env.whole("OVERDUE_MAX_PER_DAY", 50, 1, 1_000_000)
+TEST_SENDS_PER_DAY = env.whole("TEST_SENDS_PER_DAY", 20, 1, 1000)
 LATENESS_LIMIT_MINUTES = env.number("LATENESS_LIMIT_MINUTES", 15, 1, 1440)
 
 # Conversations (SPEC C3 to C6).
 SECOND_MESSAGE_HOURS = env.number("SECOND_MESSAGE_HOURS", 24, 0.1, 720)
-STOP_WORDS = env.words("STOP_WORDS")  # none: those of reminders/stop_words.py
+STOP_WORDS = env.words("STOP_WORDS")  # none: those of reminders/conversations/stop_words.py
 FOLLOW_UP_MAX_ATTEMPTS = env.whole("FOLLOW_UP_MAX_ATTEMPTS", 3, 1, 3)
 FOLLOW_UP_COOLDOWN_HOURS = env.number("FOLLOW_UP_COOLDOWN_HOURS", 48, 0.1, 8760)
 FOLLOW_UP_MAX_QUEUE_SIZE = env.whole("FOLLOW_UP_MAX_QUEUE_SIZE", 5000, 1, 1_000_000)
@@ -327,6 +419,7 @@ _log_processors: list[structlog.typing.Processor] = [
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso"),
     structlog.processors.format_exc_info,
+    without_secrets,
 ]
 LOGGING = {
     "version": 1,
@@ -343,12 +436,12 @@ LOGGING = {
             "foreign_pre_chain": _log_processors,
         },
     },
-    "filters": {"without_secrets": {"()": "config.request_log.WithoutSecrets"}},
+    "filters": {"without_secrets": {"()": "config.web.request_log.WithoutSecrets"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "axes": {"level": "WARNING"},
-        "django": {"handlers": []},  # its own would say everything twice
+        "django": {"handlers": []},  # its own handlers would log everything twice
         "django.request": {"filters": ["without_secrets"]},
         "celery.beat": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},

@@ -1,29 +1,32 @@
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from accounts.access import staff_login
+from accounts.login import Login
 from accounts.unsubscribe import unsubscribe
-from activity.dashboard import dashboard
-from activity.health import healthz, readyz
+from activity.health.readiness import healthz, readyz
+from activity.live.polling import live_state
 from activity.metrics import metrics
-from activity.notifications import service_worker
-from activity.pages import styleguide
-from activity.polling import live_state
-from delivery.inbound.hooks import hook
+from activity.pages.dashboard import dashboard
+from activity.pages.notifications import service_worker
+from activity.pages.style_and_errors import styleguide
+from delivery.inbound.webhooks import hook
+from delivery.pages.sending import sending
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", dashboard, name="dashboard"),
-    path("reminders/", include("reminders.urls")),
-    path("runs/", include("reminders.run_urls")),
-    path("follow-ups/", include("reminders.follow_ups.urls")),
-    path("recipients/", include("accounts.recipient_urls")),
+    path("reminders/", include("reminders.pages.urls")),
+    path("runs/", include("activity.pages.runs.urls")),
+    path("follow-ups/", include("reminders.pages.follow_up_urls")),
+    path("recipients/", include("accounts.pages.urls")),
     path("accounts/", include("delivery.pages.urls")),
-    path("activity/", include("activity.urls")),
-    path("notifications/", include("activity.notification_urls")),
+    path("sending/", sending, name="sending"),
+    path("activity/", include("activity.pages.urls")),
+    path("notifications/", include("activity.pages.notification_urls")),
     path("live/", live_state, name="live"),
     path("sw.js", service_worker, name="service_worker"),
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("admin/login/", staff_login),  # before the admin's own
     path("admin/", admin.site.urls),
@@ -36,4 +39,4 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", metrics, name="metrics"),
 ]
 
-handler400 = "activity.pages.bad_request"
+handler400 = "activity.pages.style_and_errors.bad_request"

@@ -1,19 +1,33 @@
 from typing import Any
 
+import structlog
+from celery.signals import worker_ready
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import post_delete, post_migrate, post_save
 
-from delivery.reach import reach_of
+from delivery.transports.networks.allowed import hint, reach_of
+
+log = structlog.get_logger(__name__)
 
 
 def _check_settings() -> None:
-    """A network that nobody can read must not open or close others in silence."""
+    """Raise ImproperlyConfigured where PRIVATE_NETWORKS holds a network that cannot be read.
+
+    A value that is skipped silently could open or close the wrong networks.
+    """
     try:
         reach_of(settings.PRIVATE_NETWORKS)
     except ValueError as error:
         raise ImproperlyConfigured(f"PRIVATE_NETWORKS: {error}. Correct or unset it.") from error
+
+
+def tell_of_networks(**_: Any) -> None:
+    """Log once, when a server starts, which networks the default of PRIVATE_NETWORKS closes to accounts."""
+    words = hint(settings.PRIVATE_NETWORKS, chosen=settings.PRIVATE_NETWORKS_CHOSEN)
+    if words:
+        log.warning("private_networks_closed", hint=words)
 
 
 class DeliveryConfig(AppConfig):
@@ -21,9 +35,10 @@ class DeliveryConfig(AppConfig):
 
     def ready(self) -> None:
         _check_settings()
+        worker_ready.connect(tell_of_networks, weak=False, dispatch_uid="tell_of_networks")
         from accounts.models import Account, Limit  # noqa: PLC0415 - models are ready only now
         from delivery import periodic  # noqa: PLC0415
-        from delivery.queues import look_again, tell_workers  # noqa: PLC0415
+        from delivery.engine.wakeups import look_again, tell_workers  # noqa: PLC0415
 
         def added(created: bool, **_: Any) -> None:
             if created:

@@ -1,6 +1,6 @@
-"""Who gets a reminder, and who must not and why: counted beforehand as the run will make it.
+"""Counts the recipients of a reminder, and those who are left out with the reason, before a run is made.
 
-`fanout.py` makes targets of the same rows by the same rule, so that what a page promises is what a run does.
+`fanout.py` makes the targets from the same rows by the same rule, so the numbers on a page match the run.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection
 
-# Those named and those tagged, each once.
+# Recipients that are chosen by name or by tag, each once.
 AUDIENCE = """
     SELECT recipient_id AS id FROM reminders_reminder_recipients WHERE reminder_id = %(reminder)s
     UNION
@@ -20,19 +20,20 @@ AUDIENCE = """
     WHERE wanted.reminder_id = %(reminder)s
 """
 
-# Why the recipient `p` gets nothing, or ''. The accounts of a reminder are all on one channel.
+# The reason why the recipient `p` gets nothing, or ''. The accounts of a reminder are all on one channel.
 REFUSED = """
     CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
          WHEN p.blocked_at IS NOT NULL THEN 'blocked'
          WHEN p.archived_at IS NOT NULL THEN 'no longer reachable'
+         WHEN p.problem <> '' THEN p.problem
          WHEN p.channel <> (SELECT channel FROM accounts_account WHERE id = (%(accounts)s::bigint[])[1])
               THEN 'on another channel'
          WHEN p.account_id <> ALL(%(accounts)s) THEN 'reached only by another account'
          ELSE '' END
 """
 
-# The audience with the account that each would get it from: its own where it is tied to one, else in turn. Those who
-# are tied, or get nothing, take nobody's turn.
+# The audience, each with the account that would send to it: its own account where it is tied to one, else the accounts
+# in turn. Recipients that are tied, or get nothing, do not use up a turn.
 DEALT = f"""
     SELECT id, refused,
            CASE WHEN account_id = ANY(%(accounts)s) THEN account_id
@@ -48,15 +49,15 @@ DEALT = f"""
     ) reached
 """  # noqa: S608 - made of constants
 
-# Those given, each with the account given for it.
+# The given recipients, each with the account given for it.
 GIVEN = f"""
     SELECT p.id, {REFUSED} AS refused, given.account_id
     FROM unnest(%(recipients)s::bigint[], %(from)s::bigint[]) given(recipient_id, account_id)
     JOIN accounts_recipient p ON p.id = given.recipient_id
 """  # noqa: S608 - made of constants
 
-# Everything that a page tells of the audience, in one pass over it. `wants` are a column for each variable: whether
-# it is missing. A field goes before the column of the same name, as in `claims.Claimed.values`.
+# All numbers that a page shows about the audience, in one pass over it. `wants` is one column per variable: whether
+# its value is missing. A field goes before the column of the same name, as in `claims.Claimed.values`.
 LACKS = """COALESCE(CASE WHEN p.fields ? %({name})s THEN p.fields ->> %({name})s
                          WHEN %({name})s = 'name' THEN p.name
                          WHEN %({name})s = 'address' THEN p.address END, '') = '' AS {name}"""
@@ -69,7 +70,7 @@ FROM (
 GROUP BY 1, 2, 3
 """  # noqa: S608 - made of constants
 
-# Named and tagged, without looking who they are: whoever is both counts twice, and counting stops where it is enough.
+# Counts recipients by name and by tag without comparing them: one that is both counts twice. Counting stops at `most`.
 SIZES = """
 SELECT wanted.id, (
     SELECT count(*) FROM (
@@ -94,16 +95,14 @@ ONE_KIND = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audience:
-    """How many a reminder reaches, of which kinds, and how many not, by reason."""
+    """The numbers of a reminder's audience: recipients reached by kind, and those left out by reason."""
 
     kinds: Mapping[str, int]
     refused: Mapping[str, int]
-    tied: Mapping[int, int] = field(
-        default_factory=dict
-    )  # of those reached, who is reached by one account alone
-    lacking: Mapping[str, int] = field(default_factory=dict)  # how many of them have no value, by variable
-    short: int = 0  # how many of them get nothing for that
-    counted_at: datetime | None = None  # where that is a while ago
+    tied: Mapping[int, int] = field(default_factory=dict)  # of those reached: tied to one account, by account
+    lacking: Mapping[str, int] = field(default_factory=dict)  # of those reached: without a value, by variable
+    short: int = 0  # of those reached: get nothing because a value is missing
+    counted_at: datetime | None = None  # set where the numbers were counted earlier
 
     @property
     def reached(self) -> int:
@@ -115,12 +114,12 @@ class Audience:
 
     @property
     def complete(self) -> int:
-        """How many of those reached have all that the message needs, and will get it."""
+        """Return how many of those reached have every value that the message needs."""
         return self.reached - self.short
 
     @property
     def words(self) -> str:
-        """1,000 groups; 1 person; 40 recipients where they are of several kinds."""
+        """Return the size in words: 1,000 groups; 1 person; 40 recipients where there are several kinds."""
         return self.counted(self.reached)
 
     @property
@@ -132,12 +131,12 @@ class Audience:
         return self.counted(self.short)
 
     def counted(self, number: int) -> str:
-        """So many of them, in words."""
+        """Return `number` with the noun for this audience's kind."""
         one, many = ONE_KIND[next(iter(self.kinds))] if len(self.kinds) == 1 else ("recipient", "recipients")
         return f"{number:,} {one if number == 1 else many}"
 
     def shares(self, accounts: Sequence[int]) -> dict[int, int]:
-        """How many targets each account would get, as `DEALT` deals them: those tied, and the others in turn."""
+        """Return how many targets each account would get, by the rule of `DEALT`: tied ones, and the others in turn."""
         if not accounts:
             return {}
         free, turns = self.reached - sum(self.tied.values()), len(accounts)
@@ -155,9 +154,9 @@ def count(
     *,
     needed: Collection[str] | None = None,
 ) -> Audience:
-    """The audience of a reminder that would be fired now; of each variable, how many lack it.
+    """Return the audience of a reminder as if it were fired now, with how many recipients lack each variable.
 
-    Without one of those `needed`, by default all of them, somebody gets nothing.
+    A recipient that lacks one of the variables in `needed` (by default all of them) gets nothing.
     """
     columns = [f"lacks_{number}" for number in range(len(variables))]
     named = zip(columns, variables, strict=True)
@@ -193,7 +192,7 @@ def _summed(rows: Iterable[tuple[Any, ...]], variables: Sequence[str]) -> Audien
 
 
 def sizes(reminder_ids: Sequence[int], *, most: int) -> dict[int, int]:
-    """About how many targets reminders would have, each up to `most`."""
+    """Return about how many targets each reminder would have, each counted up to `most`."""
     with connection.cursor() as cursor:
         cursor.execute(SIZES, {"reminders": list(reminder_ids), "most": most})
         return dict(cursor.fetchall())

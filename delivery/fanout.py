@@ -1,8 +1,8 @@
 """Makes runs, each with all its targets by one INSERT ... SELECT (SPEC R2, S2).
 
-A run is made from a `Firing`: the frozen copy of a reminder. `reminders/fire.py` makes that copy, so that
-nothing in here, nor in the engine, ever reads a reminder. Many that are due at once are made together, and
-share every statement but that one.
+A run is made from a `Firing`: the frozen copy of a reminder. `reminders/fire.py` makes that copy, so that neither
+this module nor the engine ever reads a reminder. Runs that are due at once are made together, and share every
+statement but that INSERT.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,17 @@ from uuid import UUID, uuid4
 from django.db import connection, transaction
 from django.utils import timezone
 
-from delivery import lifecycle, summary
+from delivery import lifecycle
 from delivery.audience import DEALT, GIVEN
 from delivery.models import Run, RunAccount
 from delivery.parts import FrozenPart
 from delivery.planning import drip
 from delivery.states import RunStatus
-from delivery.window import Missed, on_fire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """All that a run needs of its reminder."""
+    """The frozen copy of a reminder: all that a run needs."""
 
     reminder_id: int
     owner_id: int
@@ -39,19 +38,21 @@ class Firing:
     send_days: int
     resumes_by_itself: bool
     priority: int
-    account_ids: Sequence[int]  # in turn; a recipient that is tied to one of them stays with it
-    drip: tuple[int, int] | None = None  # the shortest and longest seconds between two targets, each planned
+    account_ids: Sequence[int]  # used in turn; a recipient that is tied to one of them stays with it
+    drip: tuple[int, int] | None = (
+        None  # least and most seconds between two targets, each of which has a planned time
+    )
     due_at: datetime | None = None
     behind: int | None = None  # the run that has to end before this one starts
     why_not: str = ""  # for a due moment that is only recorded
     key: UUID = field(default_factory=uuid4)
-    # Of a second message or a follow-up: which it is, and to whom, each from the account that wrote before.
+    # Of a second message or a follow-up: its kind, and the recipients, each with the account that wrote before.
     kind: Run.Kind = Run.Kind.REMINDER
     given: Sequence[tuple[int, int]] = ()  # recipient and account
     first_target_id: int | None = None
 
 
-# Whoever must not get it is in the run too, skipped, with the reason.
+# Recipients who must not get the message are in the run too: skipped, with the reason.
 FAN_OUT = """
 WITH made AS (
     INSERT INTO delivery_runtarget (run_id, recipient_id, account_id, status, not_before, error, settled_at)
@@ -70,12 +71,12 @@ MANY = 10_000
 
 
 class NothingToSendError(ValueError):
-    """The reminder cannot be fired as it is; the text says what is missing."""
+    """Raised when a reminder cannot be fired as it is; the text says what is missing."""
 
 
 @transaction.atomic
 def make_run(firing: Firing) -> Run:
-    """The run, waiting for its window or ready to go; refused if there is nothing to send."""
+    """Make one run, which starts or waits for its window; raise NothingToSendError if it has no recipients."""
     (run,) = make_runs([firing])
     if run.total == 0:
         raise NothingToSendError(run.summary)
@@ -84,7 +85,10 @@ def make_run(firing: Firing) -> Run:
 
 @transaction.atomic
 def make_runs(firings: Sequence[Firing]) -> list[Run]:
-    """The runs, in the same order. One that has nothing to send has failed, and its summary says what is missing."""
+    """Make runs and return them in the order of `firings`.
+
+    A run that has nothing to send has failed, and its summary says what is missing.
+    """
     runs = Run.objects.bulk_create([_empty_run(firing) for firing in firings])
     shares = [
         RunAccount(run=run, account_id=account_id)
@@ -96,12 +100,13 @@ def make_runs(firings: Sequence[Firing]) -> list[Run]:
         run.summary = _missing(firing) or _fill(run, firing)
     if sum(run.total for run in runs) >= MANY:
         _tell_planner()
-    _start(runs, firings)
+    behind = {run.pk: firing.behind for run, firing in zip(runs, firings, strict=True) if firing.behind}
+    lifecycle.start(runs, behind=behind)
     return runs
 
 
 def record_skipped(firings: Sequence[Firing]) -> list[Run]:
-    """Due moments that are not run: each a run without targets, which is over and says why."""
+    """Record due moments that are not run: each as a skipped run without targets, whose summary says why."""
     runs = [_empty_run(firing) for firing in firings]
     for run, firing in zip(runs, firings, strict=True):
         run.status, run.finished_at, run.summary = RunStatus.SKIPPED, run.fired_at, firing.why_not
@@ -141,11 +146,11 @@ def _missing(firing: Firing) -> str:
 
 
 def _fill(run: Run, firing: Firing) -> str:
-    """Make the run's targets, and say what is missing if there are none."""
+    """Make the run's targets; return a sentence that says what is missing if there are none."""
     run.total, run.pending = _fan_out(run, firing)
     run.skipped = run.left_out = run.total - run.pending
     if run.drip and run.pending:
-        # Saved first: a plan that is made next, in this transaction or another, counts what is in this one.
+        # Saved first: the next plan, in this transaction or another, counts the targets of this run.
         run.save(update_fields=["total", "pending", "skipped", "left_out"])
         drip.plan(run, now=run.fired_at)
     return "" if run.total else "This reminder has no recipients. Choose some first."
@@ -167,26 +172,6 @@ def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
 
 
 def _tell_planner() -> None:
-    """The engine's statements are planned by what the planner knows of the table, which just grew a lot."""
+    """Analyze the targets: the table just grew a lot, and the engine's statements are planned by its statistics."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE delivery_runtarget")
-
-
-def _start(runs: Sequence[Run], firings: Sequence[Firing]) -> None:
-    going = []
-    for run, firing in zip(runs, firings, strict=True):
-        if not run.pending:
-            lifecycle.end_empty(run)
-        elif _too_late(run):
-            lifecycle.miss(run, summary.missed(run))
-        elif firing.behind is not None:
-            lifecycle.wait_behind(run, firing.behind)
-        else:
-            going.append(run)
-    lifecycle.start(going)
-
-
-def _too_late(run: Run) -> bool:
-    """A due moment after the window's end is missed (W4); what answers somebody, or nobody, waits for the next."""
-    fired_late = isinstance(on_fire(lifecycle.window_of(run), run.fired_at), Missed)
-    return run.kind == Run.Kind.REMINDER and fired_late

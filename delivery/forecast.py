@@ -1,7 +1,7 @@
-"""How long a run will take, when it will pause on the way, and when it will be finished (SPEC S4, S5). Pure.
+"""Forecasts how long a run takes, when it pauses on the way, and when it finishes (SPEC S4, S5). Pure.
 
-`estimate` is the rule of thumb. `simulate` goes through the days as the engine would, with everything that
-holds an account back: limits, windows, caps, batches and the other runs of its accounts. Neither ever blocks.
+`estimate` is a rule of thumb. `simulate` goes through the days as the engine would, with everything that slows
+an account: limits, windows, caps, batches and the other runs of its accounts. Neither ever blocks.
 """
 
 import math
@@ -11,22 +11,22 @@ from dataclasses import replace
 from datetime import datetime
 
 from delivery.pacing import Limits, adaptive_delay
-from delivery.planning.course import Course, Pause, PauseCause, Point, Sender
-from delivery.planning.lane import Delay, Lane
+from delivery.planning.simulation import AccountSimulation, Delay
+from delivery.planning.values import Course, Pause, PauseCause, Point, Sender
 
 MARGIN_PERCENT = 15
-MOST_POINTS = 300  # of a curve: more than a page can draw
-UNPACED = 60_000  # messages per minute, where nothing limits them
+MOST_POINTS = 300  # points of a curve: more than a page can draw
+UNPACED = 60_000  # messages per minute where there is no limit
 
 
 class NoRateError(ValueError):
-    """A rate at which nothing is ever sent; its text is for the operator."""
+    """Raised for a rate at which nothing is ever sent; its text is for the operator."""
 
 
 def estimate(targets: int, *, parts: int = 1, per_minute: float) -> int:
-    """The minutes that `targets` of `parts` messages take: `ceil(N*parts/R)` plus 15 %, rounded up.
+    """Return the minutes that `targets` of `parts` messages take: `ceil(N*parts/R)` plus 15 %, rounded up.
 
-    0 for no targets, else at least 1. 1,000 at 40 per minute are 25, with the margin 28.75, so 29.
+    The result is 0 for no targets, else at least 1. 1,000 at 40 per minute are 25, with the margin 28.75, so 29.
     """
     if not per_minute > 0:
         raise NoRateError("At 0 messages per minute nothing is ever sent. Choose a rate above 0.")
@@ -35,13 +35,13 @@ def estimate(targets: int, *, parts: int = 1, per_minute: float) -> int:
 
 
 def estimate_batches(messages: int, *, delay: float, batch_size: int = 0, batch_pause: float = 0.0) -> float:
-    """The seconds of `messages` a fixed delay apart, with a pause after every batch: `N*D + (N/B)*P`."""
+    """Return the seconds for `messages` with a fixed delay and a pause after every batch: `N*D + (N/B)*P`."""
     batches = messages / batch_size if batch_size else 0.0
     return messages * delay + batches * batch_pause
 
 
 def estimate_under(limits: Limits, targets: int, *, parts: int = 1) -> int:
-    """The rule of thumb for an account: the minutes by its rate, or by the formula where it sends in batches."""
+    """Return the minutes for an account: by its rate, or by the batch formula where it sends in batches."""
     if not (limits.batch_size and limits.batch_pause):
         return estimate(targets, parts=parts, per_minute=limits.per_minute or UNPACED)
     by_rate = 60 / limits.per_minute if limits.per_minute else 0.0
@@ -55,12 +55,12 @@ def estimate_under(limits: Limits, targets: int, *, parts: int = 1) -> int:
 def simulate(
     senders: Iterable[Sender], *, now: datetime, minute: float = 60.0, delay: Delay = adaptive_delay
 ) -> Course:
-    """The course of the run whose jobs are `own`, over all its accounts side by side.
+    """Return the course of the run whose jobs are `own`, over all its accounts in parallel.
 
-    A minute of the limits lasts `minute` seconds, as MINUTE_SECONDS has it; `delay` is what errors make of a gap.
+    A minute of the limits lasts `minute` seconds (MINUTE_SECONDS); `delay` returns the gap after errors.
     """
-    lanes = [Lane(sender, now=now, minute=minute, delay=delay) for sender in senders]
-    courses = [lane.course() for lane in lanes if lane.own is not None]
+    simulations = [AccountSimulation(sender, now=now, minute=minute, delay=delay) for sender in senders]
+    courses = [simulation.course() for simulation in simulations if simulation.own is not None]
     if not courses:
         return Course(starts_at=now, finishes_at=now)
     course = courses[0] if len(courses) == 1 else _side_by_side(courses)
@@ -68,7 +68,7 @@ def simulate(
 
 
 def thinned(curve: Sequence[Point], most: int = MOST_POINTS) -> tuple[Point, ...]:
-    """At most `most` points of a curve, the first and the last among them."""
+    """Return at most `most` points of a curve; the first and the last always stay."""
     if len(curve) <= most:
         return tuple(curve)
     last = len(curve) - 1
@@ -76,7 +76,7 @@ def thinned(curve: Sequence[Point], most: int = MOST_POINTS) -> tuple[Point, ...
 
 
 def done_at(curve: Sequence[Point], at: datetime) -> float:
-    """How many targets are served at a moment."""
+    """Return how many targets are served by a moment."""
     right = bisect_right(curve, at, key=lambda point: point.at)
     if right == 0:
         return 0.0
@@ -89,7 +89,7 @@ def done_at(curve: Sequence[Point], at: datetime) -> float:
 
 
 def _side_by_side(courses: Sequence[Course]) -> Course:
-    """The run as a whole: begun with its first account, finished with its last."""
+    """Return the course of the whole run: it begins with its first account and finishes with its last."""
     starts = [course.starts_at for course in courses if course.starts_at]
     finishes = [course.finishes_at for course in courses if course.finishes_at]
     curves = [thinned(course.curve) for course in courses]
@@ -109,7 +109,7 @@ def _summed(curves: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
 
 
 def _merged(pauses: Iterable[Pause], curves: Sequence[Sequence[Point]]) -> tuple[Pause, ...]:
-    """Accounts that wait for the same thing until the same moment are one pause of the run."""
+    """Merge the waits of accounts that wait for the same reason until the same moment into one pause of the run."""
     merged: dict[tuple[PauseCause, datetime | None], Pause] = {}
     for pause in sorted(pauses, key=lambda each: each.at):
         done = round(sum(done_at(curve, pause.at) for curve in curves))

@@ -1,4 +1,4 @@
-"""Runs and their targets. docs/decisions/0003-indexes.md says which query each index serves."""
+"""Models of runs and their targets. docs/decisions/0003-indexes.md says which query each index serves."""
 
 import uuid
 
@@ -39,20 +39,20 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status=RunStatus.PAUSED)
 
     def going(self) -> "RunQuerySet":
-        """Those that go on by themselves. A paused one waits for a person, and nobody knows for how long."""
+        """Return the runs that continue by themselves. A paused run waits for a person, for an unknown time."""
         by_itself = Q(status=RunStatus.PAUSED, opens_at__isnull=False)
         return self.filter(Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]) | by_itself)
 
     def closing(self, now: object) -> "RunQuerySet":
-        """Those whose window has closed under them."""
+        """Return the running runs whose window has closed."""
         return self.filter(status=RunStatus.RUNNING, closes_at__lte=now)
 
     def opening(self, now: object) -> "RunQuerySet":
-        """Those that wait for a window which is open now."""
+        """Return the runs that wait for a window which is open now."""
         return self.filter(status__in=[RunStatus.QUEUED, RunStatus.PAUSED], opens_at__lte=now)
 
     def behind(self) -> "RunQuerySet":
-        """Those that wait for no window but for the last run of their reminder to end."""
+        """Return the runs that wait for the last run of their reminder to end, and for no window."""
         return self.filter(status=RunStatus.QUEUED, opens_at__isnull=True)
 
 
@@ -113,9 +113,10 @@ class Run(models.Model):
     )
     archived_at = models.DateTimeField(null=True, blank=True)
 
-    # The counters at the last resume: the breaker counts from there, or a resumed run could never go on.
+    # The counters at the last resume: the breaker counts from there; else a resumed run would pause again at once.
     sent_before = models.PositiveIntegerField(default=0, editable=False)
     failed_before = models.PositiveIntegerField(default=0, editable=False)
+    unconfirmed_before = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     total = models.PositiveIntegerField(default=0, editable=False)
     pending = models.PositiveIntegerField(default=0, editable=False)
@@ -213,33 +214,33 @@ class Run(models.Model):
 
     @property
     def expected(self) -> int:
-        """How many were to get it: what "of" means wherever a run's progress is told.
+        """Return the number that "of" means wherever the progress of a run is shown.
 
-        Who was never to get it is not among them; who was given up, as by canceling, is.
+        Counts targets that could be sent: excludes opted-out ones, includes canceled ones.
         """
         return self.total - self.left_out
 
     @property
     def around_the_clock(self) -> bool:
-        """Its window never closes."""
+        """Return whether the run's window never closes."""
         return (self.window_start_hour, self.window_end_hour, self.send_days) == (0, 24, 127)
 
     @property
     def goes_on_by_itself(self) -> bool:
-        """It is paused, and somebody who wants it to stay so has to say that."""
+        """Return whether the run is paused now but continues without a person, so that a person may still pause it."""
         waits = self.opens_at is not None or self.pause_reason in GO_ON_WITH_THEIR_ACCOUNT
         return self.status == RunStatus.PAUSED and self.canceled_at is None and waits
 
     @property
     def drip(self) -> tuple[int, int] | None:
-        """The shortest and the longest seconds between two targets, where each has a planned time."""
+        """Return the shortest and the longest seconds between two targets, where each has a planned time; else None."""
         if self.drip_gap_min is None or self.drip_gap_max is None:
             return None
         return self.drip_gap_min, self.drip_gap_max
 
 
 class RunAccount(models.Model):
-    """One account's share of a run: from here an account finds the runs that it serves."""
+    """One account's share of a run. Through these rows an account finds the runs that it serves."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="run_accounts")
     account = models.ForeignKey(
@@ -330,12 +331,12 @@ class RunTarget(models.Model):
 
     @property
     def key(self) -> str:
-        """Names this target to a service, the same over every attempt; each part adds its number."""
+        """Return the name of this target for a service, the same in every attempt; each part adds its number."""
         return target_key(self.run.key, self.pk)
 
 
 class MediaHandle(models.Model):
-    """What a service gave back for a media file: uploaded once per run and account."""
+    """The handle that a service gave for a media file, which is uploaded once per run and account."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="media_handles")
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""What became of one message: a value that a transport returns and `retry.py` decides on."""
+"""The outcomes of one message: values that a transport returns and on which `retry.py` decides."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimited:
-    """The service asks for less; `after` is its own wait in seconds, if it named one."""
+    """The service asks us to slow down; `after` is its own wait in seconds, if it named one."""
 
     after: float | None = None
     reason: str = "rate limited"
@@ -20,30 +20,77 @@ class RateLimited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotConnected:
-    """The account's session is down; nothing left."""
+    """The account's session is down; no message left."""
 
     after: float | None = None
     reason: str = "account not connected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TryAgain:
-    """It certainly did not go out this time, and may the next time; `after` is a wait for this recipient alone."""
+class Unreachable:
+    """The service was not reached: no connection, unknown host, no secure line, a wrong address. No message left."""
 
     reason: str
     after: float | None = None
 
 
-# WhatsApp's number for "this account may not write to strangers for a while": the recipient is not at fault.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerError:
+    """The service failed and certainly did not take the message; `after` is its own wait, if it named one.
+
+    A single failure may be caused by the message; several in a row are caused by the service. `everybody` says that the
+    service takes no messages at all for the moment, so that one failure is enough.
+    """
+
+    reason: str
+    after: float | None = None
+    everybody: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryAgain:
+    """This recipient cannot receive for now, others can: a mail server that greylists, a full mailbox.
+
+    `after` is a wait for this recipient alone, if the service named one.
+    """
+
+    reason: str
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """We held the message back, for example after this process stood still. Nobody else is at fault."""
+
+    reason: str
+
+
+# WhatsApp's code for "this account may not write to new people for a while": the recipient is not at fault.
 FIRST_CONTACTS_LOCKED = "463"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """Refused for good: this message will never go out to this recipient."""
+    """The service refused for good: this message will never reach this recipient."""
 
     reason: str
     code: str = ""
+
+
+# Codes of our own refusals, made before a service is asked.
+REFUSED_HERE = frozenset(
+    {
+        "bad_address",
+        "bad_handle",
+        "media_missing",
+        "media_too_large",
+        "no_files",
+        "no_phone",
+        "not_a_room",
+        "too_many_characters",
+        "unsupported",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +102,27 @@ class AccountBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The request may have arrived: a read timeout, a cut connection, an answer nobody can read."""
+    """The request may have arrived: a read timeout, a cut connection, an answer that cannot be read."""
 
     reason: str
 
 
-Outcome = Sent | RateLimited | NotConnected | TryAgain | Rejected | AccountBlocked | Unknown
+Outcome = (
+    Sent
+    | RateLimited
+    | NotConnected
+    | Unreachable
+    | ServerError
+    | TryAgain
+    | HeldBack
+    | Rejected
+    | AccountBlocked
+    | Unknown
+)
 
 
 def name_of(outcome: Outcome) -> str:
-    """The outcome's name in the ledger."""
+    """Return the outcome's name in the ledger."""
     return _NAMES[type(outcome)]
 
 
@@ -72,7 +130,10 @@ _NAMES: dict[type[Outcome], str] = {
     Sent: "sent",
     RateLimited: "rate_limited",
     NotConnected: "not_connected",
+    Unreachable: "unreachable",
+    ServerError: "server_error",
     TryAgain: "try_again",
+    HeldBack: "held_back",
     Rejected: "rejected",
     AccountBlocked: "account_blocked",
     Unknown: "unknown",

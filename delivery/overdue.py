@@ -1,13 +1,13 @@
-"""On-time work first, overdue work slowly (SPEC P9): for accounts whose profile says so. Pure.
+"""Sends on-time work first and overdue work slowly, for accounts whose profile says so (SPEC P9). Pure.
 
-What was planned within the last two minutes is on time, and goes as soon as the account's limits let it. What is older
-was held up, by an outage or a full day, and is drained: one message when three to five minutes have passed since the
-account sent anything, and only if the gap behind it ends before the next one that is planned, and the caps have room
-for all that is planned besides. So it never goes out in a bunch, never makes a message late that is on time, and is
-never dropped. Both are under the same caps, the account's.
+A message that was planned within the last two minutes is on time, and leaves as soon as the account's limits allow.
+An older message is overdue, after an outage or a full day. Overdue messages leave one by one: when three to five
+minutes have passed since the account sent anything, and only if the gap behind the message ends before the next planned
+one, and the caps have room for all planned messages besides. So overdue messages never leave in a bunch, never make an
+on-time message late, and are never dropped. Both kinds are under the account's same caps.
 
-How long to wait is drawn from the number of the last attempt in the ledger: asked again, after a restart or a loss of
-Redis, it is the same moment, and no state has to be kept for it.
+The wait is drawn from the number of the last attempt in the ledger: a second question, after a restart or a loss of
+Redis, gives the same moment, and no state has to be stored for it.
 """
 
 import random
@@ -18,7 +18,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """How long work is on time, and how far apart it leaves once it is overdue."""
+    """The time for which work counts as on time, and the gaps between overdue messages."""
 
     on_time: timedelta = timedelta(minutes=2)
     gap_min: timedelta = timedelta(minutes=3)
@@ -35,43 +35,43 @@ class LastSend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What an account has to send at this moment."""
+    """The work that an account has at this moment."""
 
-    on_time: bool  # something is due and on time
-    overdue: bool  # something is overdue
-    next_planned: datetime | None  # when the next one comes due
-    room: bool = True  # the caps allow one more than what is planned for the coming hour and for today
+    on_time: bool  # there is due work that is on time
+    overdue: bool  # there is overdue work
+    next_planned: datetime | None  # when the next target comes due
+    room: bool = True  # the caps allow one message more than is planned for the coming hour and for today
 
 
 class Serve(StrEnum):
-    """Whose turn it is."""
+    """The kind of work to send now."""
 
     ON_TIME = "on_time"
-    OVERDUE = "overdue"  # one message, and then the gap begins anew
+    OVERDUE = "overdue"  # one message, then a new gap begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sleep:
-    """Nobody's, until then; None while there is nothing to send."""
+    """Nothing is due before `until`; None while there is nothing to send."""
 
     until: datetime | None
 
 
 def has_room(cap: int | None, *, sent: int, planned: int, parts: int = 1) -> bool:
-    """Whether a cap allows `parts` messages more than what was sent and what is planned."""
+    """Decide whether a cap allows `parts` messages more than were sent and are planned."""
     return cap is None or sent + planned + parts <= cap
 
 
 def overdue_before(drain: Drain, now: datetime) -> datetime:
-    """What was planned before this moment is overdue; what was planned from it on is on time."""
+    """Return the moment that divides the work: planned before it is overdue, planned from it on is on time."""
     return now - drain.on_time
 
 
 def drains_at(drain: Drain, last: LastSend | None) -> datetime | None:
-    """From when on an overdue message may leave; None: at once, because nothing was ever sent."""
+    """Return from when on an overdue message may leave; None means at once, because nothing was ever sent."""
     if last is None:
         return None
-    # The number of an attempt is no secret, and neither is this: it only has to vary.
+    # The draw needs no secrecy, it only has to vary; so the number of an attempt is good enough.
     share = random.Random(last.attempt_id).random()
     return last.at + drain.gap_min + (drain.gap_max - drain.gap_min) * share
 
@@ -79,9 +79,9 @@ def drains_at(drain: Drain, last: LastSend | None) -> datetime | None:
 def turn(
     drain: Drain, work: Work, last: LastSend | None, now: datetime, *, gap: timedelta = timedelta()
 ) -> Serve | Sleep:
-    """What to send now, or when to look again; the limits still have to let it go.
+    """Return what to send now, or when to look again; the limits still have to allow the message.
 
-    `gap` is the longest that the account leaves after any message.
+    `gap` is the longest gap that the account leaves after any message.
     """
     if work.on_time:
         return Serve.ON_TIME

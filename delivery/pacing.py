@@ -1,7 +1,7 @@
-"""How fast an account may send, and when it has to slow down or stop (SPEC P).
+"""Computes how fast an account may send, and when it has to slow down or stop (SPEC P).
 
-All of it is arithmetic on what the caller brings: the limiter keeps the caps, the ledger is the truth, and
-this only says what to hold them to. Times are seconds, except where a name ends in `_ms`.
+Everything here is arithmetic on the caller's arguments: the limiter enforces the caps, and the ledger is the truth.
+Times are seconds, except where a name ends in `_ms`.
 """
 
 import math
@@ -28,12 +28,12 @@ LONGEST_SECONDS = 86_400.0
 
 
 class BadLimitError(ValueError):
-    """A limit that cannot be; its text is for the operator who wrote it."""
+    """Raised for a limit that is not possible; its text is for the operator who wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What an account holds itself to for one action; None is no cap.
+    """The limits of an account for one action; None is no cap.
 
     Between two messages a random gap from `gap_min` to `gap_max` is left, and after every `batch_size`
     messages a pause of `batch_pause`; either of these at 0 means no batches.
@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The caps and batches as the limiter is told them: whole numbers and milliseconds, 0 for none."""
+    """The caps and batches in the limiter's form: whole numbers and milliseconds, 0 for none."""
 
     per_minute: int
     per_hour: int
@@ -74,7 +74,7 @@ class Pace:
 
 
 def strictest(*limits: Limits) -> Limits:
-    """Limits that keep every one of `limits` (P2): the smallest caps and batches, the longest gaps.
+    """Return limits that keep every one of `limits` (P2): the smallest caps and batches, the longest gaps.
 
     Each value is taken by itself, so the result can be stricter than any one of them, and is never looser.
     """
@@ -90,7 +90,7 @@ def strictest(*limits: Limits) -> Limits:
 
 
 def pace_of(limits: Limits) -> Pace:
-    """What to tell the limiter."""
+    """Return the limits in the limiter's form."""
     batches = limits.batch_size > 0 and limits.batch_pause > 0
     return Pace(
         per_minute=limits.per_minute or 0,
@@ -102,25 +102,28 @@ def pace_of(limits: Limits) -> Pace:
 
 
 def gaps_ms(limits: Limits, *, cost: int, count: int, stretch: float, rng: random.Random) -> list[int]:
-    """The time to leave free after each of `count` units of `cost` messages (P2, P3), times `stretch`.
+    """Return the time to leave free after each of `count` units of `cost` messages (P2, P3), times `stretch`.
 
-    The larger of the random gap and the spread, which is an even share of the cap with SPREAD_JITTER. A gap
-    that already reaches the even share is left as it was drawn: jitter on top would only slow it down.
+    Each is the larger of the random gap and the spread, which is an even share of the cap with SPREAD_JITTER. A gap
+    that already reaches the even share is left as drawn: jitter on top would only slow the account down.
     """
     spread = spread_ms(limits, cost)
     return [_gap_ms(limits, spread, stretch, rng) for _ in range(count)]
 
 
 def shortest_gap_ms(limits: Limits, cost: int) -> float:
-    """The shortest that `gaps_ms` may draw: however late a message leaves, the next one leaves no sooner after it."""
+    """Return the shortest gap that `gaps_ms` may draw.
+
+    However late a message leaves, the next one leaves no sooner after it than this.
+    """
     return max(limits.gap_min * 1000, spread_ms(limits, cost) * (1 - SPREAD_JITTER))
 
 
 def spread_ms(limits: Limits, cost: int) -> float:
-    """An even share of the caps for `cost` messages.
+    """Return an even share of the caps for `cost` messages.
 
-    The hour cap is spread only where no gap is set: with one, the gap is the pace a person chose, and the
-    hour cap is the line it may not cross.
+    The hour cap is spread only where no gap is set. A gap is a pace that a person chose; the hour cap then only
+    limits the total.
     """
     minute = cost * 60_000 / limits.per_minute if limits.per_minute else 0.0
     hour = cost * 3_600_000 / limits.per_hour if limits.per_hour and not limits.gap_max else 0.0
@@ -128,7 +131,7 @@ def spread_ms(limits: Limits, cost: int) -> float:
 
 
 def fixed_delay(seconds: float, *, shortest: float = 2.0, longest: float = 10.0) -> float:
-    """`seconds`, if it may be the fixed delay between two messages (P5)."""
+    """Return `seconds` if this is an allowed fixed delay between two messages (P5); else raise BadLimitError."""
     if not shortest <= seconds <= longest:
         raise BadLimitError(
             f"A fixed delay of {seconds:g} s is not possible. Choose {shortest:g} to {longest:g} seconds."
@@ -137,7 +140,7 @@ def fixed_delay(seconds: float, *, shortest: float = 2.0, longest: float = 10.0)
 
 
 def error_rate(sent: int, failed: int) -> float:
-    """The share of attempts that failed; 0 before the first."""
+    """Return the share of attempts that failed; 0 before the first attempt."""
     attempts = sent + failed
     return failed / attempts if attempts else 0.0
 
@@ -145,7 +148,7 @@ def error_rate(sent: int, failed: int) -> float:
 def adaptive_delay(
     base: float, rate: float, *, threshold: float = 0.05, factor: float = 1.5, maximum: float = 10.0
 ) -> float:
-    """The delay at an error rate of `rate` (P6): above `threshold` exactly `factor * base`, up to `maximum`.
+    """Return the delay at an error rate of `rate` (P6): above `threshold` exactly `factor * base`, up to `maximum`.
 
     A base that is itself above the maximum stays as it is: errors never make an account faster.
     """
@@ -157,24 +160,52 @@ def adaptive_delay(
 def stretch_for(
     rate: float, *, base: float, threshold: float = 0.05, factor: float = 1.5, maximum: float = 10.0
 ) -> float:
-    """What a delay of `base` is multiplied by at an error rate of `rate`: `adaptive_delay` as a factor."""
+    """Return the factor for a delay of `base` at an error rate of `rate`: `adaptive_delay` as a factor."""
     if base <= 0:
         return factor if rate > threshold else 1.0
     return adaptive_delay(base, rate, threshold=threshold, factor=factor, maximum=maximum) / base
 
 
 def breaker_trips(sent: int, failed: int, *, threshold: float = 0.20, minimum: int = 10) -> bool:
-    """Whether a run has to pause for its error rate (P6): above `threshold`, from `minimum` attempts on."""
+    """Decide whether a run has to pause for its error rate (P6): above `threshold`, from `minimum` attempts on."""
     return sent + failed >= minimum and error_rate(sent, failed) > threshold
 
 
-def slower(factor: float, *, by: float = 1.5, ceiling: float = 8.0) -> float:
-    """The account's slow-down after a rate-limit answer; a factor that is above the ceiling stays."""
-    return max(factor, min(factor * by, ceiling))
+LEARNS_UP_TO = 900.0
+"""Seconds. A service that asks for a longer wait means a quota of the hour or the day, which no pace can keep."""
+ABOVE_THE_JITTER = 1.15  # no drawn gap is shorter than the gap that the service allowed
+
+
+def slower(
+    factor: float, *, gap: float, seen: float | None = None, by: float = 1.5, longest: float = 3600.0
+) -> float:
+    """Return the account's slow-down after a rate-limit answer: one step, or as slow as the service allows.
+
+    `gap` is the usual time between two messages at full speed, and `seen` the time between two that the service was
+    seen to allow, if that is known. A factor that makes gaps of more than `longest` is not increased.
+    """
+    step = factor * by
+    if seen is not None and gap > 0:
+        step = max(step, seen * ABOVE_THE_JITTER / gap)
+    return max(factor, min(step, longest / gap)) if gap > 0 else step
+
+
+def allowed_gap(*, since: float, until: float, sent: int) -> float | None:
+    """Return the time between two messages that a service allows, as far as was seen.
+
+    `since` is when the service took messages again after the last rate-limit answer, `until` when it will after this
+    one, and `sent` how many it took in between. A longer wait than LEARNS_UP_TO says nothing about the pace.
+    """
+    return (until - since) / sent if sent > 0 and until > since else None
+
+
+def usual_gap(limits: Limits, cost: int = 1) -> float:
+    """Return the mean time between two units of `cost` messages, in seconds."""
+    return max((limits.gap_min + limits.gap_max) / 2, spread_ms(limits, cost) / 1000)
 
 
 def recovered(factor: float, clean_sends: int, *, by: float = 1.5, every: int = 20) -> float:
-    """What is left of a slow-down after `clean_sends` messages in a row without a rate-limit answer.
+    """Return what is left of a slow-down after `clean_sends` messages in a row without a rate-limit answer.
 
     One step of `slower` is taken back after `every` of them, until the factor is 1 again.
     """
@@ -186,12 +217,12 @@ def recovered(factor: float, clean_sends: int, *, by: float = 1.5, every: int = 
 
 
 def batch_position(sent_at_ms: Sequence[int], *, batch_size: int, batch_pause_ms: int) -> int:
-    """How many messages of the current batch were sent, by their times in ascending order.
+    """Return how many messages of the current batch were sent, by their times in ascending order.
 
-    For a limiter that lost its count. A silence of a whole pause ends a batch, whatever caused it; the
-    silence since the last message is the caller's to add. `batch_size` means that the batch is full and its
-    pause is due. Where the times show no pause between two batches, that is the answer as well: losing the
-    count can cost one pause too many, and never saves one.
+    This is for a limiter that lost its count. A silence of a whole pause ends a batch, whatever caused the silence; the
+    caller adds the silence since the last message. `batch_size` means that the batch is full and its pause is due.
+    This is also the answer where the times show no pause between two batches: losing the count can cost one pause too
+    many, and never saves one.
     """
     if batch_size <= 0 or batch_pause_ms <= 0 or not sent_at_ms:
         return 0
@@ -207,7 +238,7 @@ def _gap_ms(limits: Limits, spread: float, stretch: float, rng: random.Random) -
     if gap >= spread:
         return math.ceil(gap * stretch)
     jittered = spread * rng.uniform(1 - SPREAD_JITTER, 1 + SPREAD_JITTER)
-    # Rounded to the nearest, since rounding up would cost one percent of a rate of 20 per second.
+    # Rounded to the nearest: rounding up would cost one percent of a rate of 20 per second.
     return round(max(gap, jittered) * stretch)
 
 

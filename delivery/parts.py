@@ -1,16 +1,16 @@
-"""A run's frozen copy of its reminder's parts."""
+"""Reads a run's frozen copy of its reminder's parts, and renders them for a recipient."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Literal
 
-from delivery.render import render
 from delivery.transports.base import MediaRef, Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenPart:
-    """One message of the run, as it was when the run was fired. Media are named by their content."""
+    """One message of the run, as it was when the run was fired. Media files are named by their content."""
 
     kind: Literal["text", "media"]
     text: str = ""
@@ -29,19 +29,22 @@ def thaw(parts: list[dict[str, Any]]) -> tuple[FrozenPart, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """What makes a part a message: how to open its file, its handle, and the run's action and subject.
+    """Everything that turns a part into a message: opening its file, its handle, the run's action and subject.
 
-    `unsubscribe_url` gives the link by which whoever has an address opts out, where the channel has such links.
+    `unsubscribe_url` returns the link with which the recipient of a target, at an address, opts out, where the channel
+    has such links.
     """
 
     action: str
     subject: str
     open_file: Callable[[str], BinaryIO]
     handles: Mapping[str, str]
-    unsubscribe_url: Callable[[str], str] | None = None
+    unsubscribe_url: Callable[[str, int | None], str] | None = None
 
-    def message(self, part: FrozenPart, *, address: str, values: Mapping[str, object]) -> Message:
-        """The part, rendered for one recipient."""
+    def message(
+        self, part: FrozenPart, *, address: str, values: Mapping[str, object], target_id: int | None = None
+    ) -> Message:
+        """Return the part, rendered for one recipient."""
         return Message(
             address=address,
             kind=part.kind,
@@ -49,7 +52,7 @@ class Letter:
             media=self._media(part) if part.kind == "media" else None,
             action=self.action,
             subject=render(self.subject, values),
-            unsubscribe_url=self.unsubscribe_url(address) if self.unsubscribe_url else "",
+            unsubscribe_url=self.unsubscribe_url(address, target_id) if self.unsubscribe_url else "",
         )
 
     def _media(self, part: FrozenPart) -> MediaRef:
@@ -60,3 +63,27 @@ class Letter:
             open=lambda: self.open_file(part.file),
             handle=self.handles.get(part.sha256),
         )
+
+
+VARIABLE = re.compile(r"{{\s*([\w.-]+)\s*}}")
+
+
+class MissingVariableError(ValueError):
+    """Raised when the text names a variable for which this recipient has no value."""
+
+
+def variables(text: str) -> set[str]:
+    """Return the names of the variables in `text`."""
+    return set(VARIABLE.findall(text))
+
+
+def render(text: str, values: Mapping[str, object]) -> str:
+    """Return `text` with every `{{ name }}` filled from `values`; a filled-in value is not rendered again."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if values.get(name) in (None, ""):
+            raise MissingVariableError(f"No value for {{{{ {name} }}}}: fill it in for this recipient.")
+        return str(values[name])
+
+    return VARIABLE.sub(value, text)

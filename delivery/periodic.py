@@ -1,11 +1,11 @@
-"""The system's own periodic jobs, as rows of django-celery-beat."""
+"""Registers the system's own periodic jobs as rows of django-celery-beat."""
 
 from django.conf import settings
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 
 def plan_tick() -> None:
-    """The tick, as often as the settings say."""
+    """Register the tick, as often as the settings say."""
     plan(
         "Paceline's tick",
         task="delivery.tick",
@@ -14,7 +14,7 @@ def plan_tick() -> None:
 
 
 def plan_reports() -> None:
-    """What looks after reports of services, every minute."""
+    """Register the jobs that handle reports of services, every minute."""
     plan(
         "Paceline's webhooks",
         task="delivery.register_webhooks",
@@ -33,6 +33,12 @@ def plan_reports() -> None:
         description="Takes up reports that came too early or whose task was lost.",
         every=60,
     )
+    plan(
+        "Paceline's hidden addresses",
+        task="delivery.ask_who_is_hidden",
+        description="Asks services whose number is behind a hidden address that wrote to us.",
+        every=60,
+    )
 
 
 def plan_imports() -> None:
@@ -45,7 +51,7 @@ def plan_imports() -> None:
 
 
 def plan(name: str, *, task: str, description: str, every: int = 0) -> None:
-    """A job every so many seconds, or with every tick. One that no worker took in time is dropped, not piled up."""
+    """Register a job every so many seconds, or with every tick. One that no worker took in time is dropped."""
     interval, _ = IntervalSchedule.objects.get_or_create(
         every=every or settings.TICK_SECONDS, period=IntervalSchedule.SECONDS
     )
@@ -56,7 +62,7 @@ def plan(name: str, *, task: str, description: str, every: int = 0) -> None:
 
 
 def plan_warm_ups() -> None:
-    """Midnight comes at another moment in every zone, so it is looked for all day."""
+    """Register the warm-up job. It runs all day, since each zone has midnight at another moment."""
     plan(
         "Paceline's warm-ups",
         task="delivery.judge_days",

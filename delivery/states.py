@@ -1,4 +1,4 @@
-"""What a run, a target and an account can be, and which moves between these are legal.
+"""The statuses of runs, targets and accounts, and the legal moves between them.
 
 The same words are check constraints in the database; docs/lifecycle.md draws the moves.
 """
@@ -11,20 +11,20 @@ S = TypeVar("S", bound=StrEnum)
 
 
 class RunStatus(StrEnum):
-    """Where one firing of a reminder stands."""
+    """The status of one firing of a reminder."""
 
-    QUEUED = "queued"  # made, waits for its window to open
+    QUEUED = "queued"  # waits for its window to open
     RUNNING = "running"  # its targets may be sent
-    PAUSED = "paused"  # holds still until somebody, or the next window, resumes it
+    PAUSED = "paused"  # nothing is sent until a person, or the next window, resumes it
     SUCCESS = "success"  # every target was sent
     PARTIAL = "partial"  # all settled, some failed, skipped or left unconfirmed
     FAILED = "failed"  # all settled, none sent
-    CANCELED = "canceled"  # by the operator, before anything was sent
+    CANCELED = "canceled"  # canceled by the operator before anything was sent
     SKIPPED = "skipped"  # a due moment that was not run
 
 
 class PauseReason(StrEnum):
-    """Why a run holds still."""
+    """The reason why a run is paused."""
 
     WINDOW_CLOSED = "window_closed"
     DAILY_CAP = "daily_cap"
@@ -34,14 +34,14 @@ class PauseReason(StrEnum):
     ACCOUNT_FLAGGED = "account_flagged"
 
 
-# Their runs go on by themselves once the account may send again.
+# Runs paused for these reasons continue by themselves once the account may send again.
 GO_ON_WITH_THEIR_ACCOUNT = frozenset({PauseReason.ACCOUNT_OFFLINE, PauseReason.ACCOUNT_FLAGGED})
 
 
 class TargetStatus(StrEnum):
-    """Where one recipient of one run stands."""
+    """The status of one recipient of one run."""
 
-    PENDING = "pending"  # to be sent, not before `not_before`
+    PENDING = "pending"  # waits to be sent, not before `not_before`
     SENDING = "sending"  # claimed by a pump; begun once `begun_at` is set
     SENT = "sent"  # the service took every part
     FAILED = "failed"  # refused for good, or out of attempts
@@ -50,18 +50,18 @@ class TargetStatus(StrEnum):
 
 
 class AccountStatus(StrEnum):
-    """Whether an account can send."""
+    """The status of an account: whether it can send."""
 
     UNPAIRED = "unpaired"  # not connected to its service yet
-    PAIRING = "pairing"  # a code is being shown
+    PAIRING = "pairing"  # a pairing code is on screen
     ACTIVE = "active"  # may send
-    PAUSED = "paused"  # held by a person
-    OFFLINE = "offline"  # its service does not answer for it
+    PAUSED = "paused"  # paused by a person
+    OFFLINE = "offline"  # its service does not answer, or has no connection
     FLAGGED = "flagged"  # its service blocked it or logged it out
 
 
 class WaitReason(StrEnum):
-    """Why an account is not sending at this moment."""
+    """The reason why an account is not sending at this moment."""
 
     NOTHING_TO_SEND = "nothing_to_send"
     GAP = "gap"  # the pause between two messages
@@ -73,7 +73,21 @@ class WaitReason(StrEnum):
     NOT_BEFORE = "not_before"  # the next target is planned for later
     WINDOW = "window"  # outside the delivery window
     LIMITER_AWAY = "limiter_away"  # Redis does not answer, so nothing may leave
+    CLOCKS = "clocks"  # the clocks of Redis, the database and the worker disagree
     ACCOUNT_STOPPED = "account_stopped"  # the account itself may not send
+    MEDIA_UNREADABLE = "media_unreadable"  # the worker cannot read a file of the run
+    SENDING_STOPPED = "sending_stopped"  # a person stopped all sending, or all of the owner's
+    NO_WORKER = "no_worker"  # it was woken several times, and no worker serves it
+
+
+class TroubleKind(StrEnum):
+    """The kind of trouble that keeps an active account from sending, without a recipient's fault."""
+
+    UNREACHABLE = "unreachable"  # its service cannot be reached
+    NOT_CONNECTED = "not_connected"  # its service answers, and has no connection for it
+    RATE_LIMITED = "rate_limited"  # its service asks us to slow down
+    SERVER_ERRORS = "server_errors"  # its service fails, one message after another
+    IN_DOUBT = "in_doubt"  # its service leaves several messages in a row in doubt
 
 
 SETTLED_RUN = frozenset(
@@ -84,7 +98,7 @@ SETTLED_TARGET = frozenset(
     {TargetStatus.SENT, TargetStatus.FAILED, TargetStatus.SKIPPED, TargetStatus.UNCONFIRMED}
 )
 
-# A run is made `queued`, or `skipped` and done; a target `pending`; an account `unpaired`.
+# First statuses: a run is `queued`, or `skipped` at once; a target `pending`; an account `unpaired`.
 RUN_MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
     RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.PAUSED}) | SETTLED_RUN - {RunStatus.SKIPPED},
     RunStatus.RUNNING: frozenset({RunStatus.QUEUED, RunStatus.PAUSED}) | SETTLED_RUN - {RunStatus.SKIPPED},
@@ -117,9 +131,9 @@ ACCOUNT_MOVES: Mapping[AccountStatus, frozenset[AccountStatus]] = {
 
 
 class IllegalMoveError(ValueError):
-    """A state was asked to become one that it cannot become."""
+    """Raised when a status was asked to become one that it cannot become."""
 
 
 def may_move(moves: Mapping[S, frozenset[S]], old: S, new: S) -> bool:
-    """Whether `old` may become `new`; staying is always legal."""
+    """Decide whether `old` may become `new`. A status may always stay the same."""
     return old == new or new in moves[old]

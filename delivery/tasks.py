@@ -1,35 +1,45 @@
-"""Thin tasks: ids in, one call."""
+"""Celery tasks: each takes ids and makes one call."""
 
 from django.utils import timezone
 
-from activity.health import saw_beat
+from activity.heartbeats import saw_beat
 from config.celery import app
-from delivery import connection, engine, queues, sync, test_send, warming, workers
-from delivery import tick as ticking
-from delivery.inbound import polling
+from delivery.engine import clock_reading, wakeups, workers
+from delivery.engine import pump as engine
+from delivery.engine import tick as ticking
+from delivery.inbound import hidden_addresses, polling
+from delivery.limits import warm_up
+from delivery.sessions import connect, groups
+from delivery.sessions import probe as probing
+from delivery.trial import send
 
-# A worker that knows the tasks also finds the account queues.
+# A worker that imports the tasks also finds the account queues.
 __all__ = ["judge_days", "pump", "tick", "workers"]
 
 
-@app.task(name=queues.PUMP)
+@app.task(name=wakeups.PUMP)
 def pump(account_id: int) -> None:
     engine.pump(account_id)
 
 
-@app.task(name=test_send.TASK)
+@app.task(name=send.TASK)
 def send_test(ticket_id: str) -> None:
-    test_send.send(ticket_id)
+    send.send(ticket_id)
 
 
-@app.task(name=sync.TASK)
+@app.task(name=groups.TASK)
 def sync_groups(sync_id: int) -> None:
-    sync.run(sync_id)
+    groups.run_in_turn(sync_id)
 
 
 @app.task(name="delivery.register_webhooks", expires=50)
 def register_webhooks() -> None:
-    connection.register_webhooks()
+    connect.register_webhooks()
+
+
+@app.task(name=probing.TASK)
+def probe(account_id: int) -> None:
+    probing.probe(account_id)
 
 
 @app.task(name="delivery.poll", expires=10)
@@ -37,12 +47,19 @@ def poll() -> None:
     polling.poll_all()
 
 
+@app.task(name="delivery.ask_who_is_hidden", expires=50)
+def ask_who_is_hidden() -> None:
+    hidden_addresses.ask_all()
+
+
 @app.task(name="delivery.tick", expires=10)
 def tick() -> None:
     saw_beat()
-    ticking.tick()
+    if not clock_reading.why_not():
+        ticking.tick()
 
 
 @app.task(name="delivery.judge_days", expires=10)
 def judge_days() -> None:
-    warming.judge_days(now=timezone.now())
+    if not clock_reading.why_not():
+        warm_up.judge_days(now=timezone.now())

@@ -1,14 +1,14 @@
-"""When messages may leave: the daily delivery window of a reminder, in its own time zone (SPEC W).
+"""Computes when messages may leave: the daily delivery window of a reminder, in its own time zone (SPEC W).
 
-A window is written in hours of the wall clock and used as instants, so this is where clock changes are
-dealt with. On the day of one an hour may be missing or come twice; a zone that crosses the date line may
-skip a whole day. The rule for all of these is that a window is one unbroken stretch in which the wall clock
-never reads a time outside it:
+A window is written in hours of the wall clock and used as instants, so clock changes are handled here. On the
+day of a clock change an hour may be missing or come twice; a zone that crosses the date line may skip a whole
+day. One rule covers all of these: a window is one unbroken stretch in which the wall clock never reads a time
+outside it:
 
 - A start or an end that does not exist is the first instant after the missing stretch. A window that lies
   wholly inside it is empty, and that day is passed over.
 - An end that comes twice is the first of the two. "Until 1:00" promises that nothing leaves once a clock on
-  the wall has struck one; an hour lost once a year is the cheaper mistake.
+  the wall has reached one; an hour lost once a year is the cheaper mistake.
 - A start that comes twice is the first as well, unless the wall clock would then fall back below it; then it
   is the second.
 
@@ -25,16 +25,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 EVERY_DAY = frozenset(range(7))
 _TICK = timedelta.resolution
-_FAR_OFF_DAYS = 14  # how far ahead windows that touch are taken as one
+_FAR_OFF_DAYS = 14  # how far ahead windows that touch are joined into one
 
 
 class BadWindowError(ValueError):
-    """A window that cannot be; its text is for the operator who wrote it."""
+    """Raised for a window that is not possible; its text is for the operator who wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """From `start_hour` up to, but not including, `end_hour` on each of `days` (0 is Monday), in `zone`."""
+    """The hours from `start_hour` up to, but not including, `end_hour` on each of `days` (0 is Monday), in `zone`."""
 
     start_hour: int = 6
     end_hour: int = 18
@@ -73,9 +73,9 @@ Fired = Open | Waits | Missed
 
 
 class CloseMove(StrEnum):
-    """What a run does when its window closes."""
+    """The move that a run makes when its window closes."""
 
-    SETTLE = "settle"  # nothing is pending: it is over
+    SETTLE = "settle"  # nothing is pending: the run has ended
     CARRY_ON = "carry_on"  # it waits for the next opening by itself
     PAUSE = "pause"  # it waits for a person to resume it
     FAIL = "fail"  # nothing was sent, so there is nothing to resume
@@ -90,12 +90,12 @@ class _Span:
 
 
 def window_start_at(tz: str, start_hour: int, at: datetime) -> datetime:
-    """When the window starts on the calendar day that `at` falls on in `tz`."""
+    """Return when the window starts on the calendar day that `at` falls on in `tz`."""
     return _starts(zone_of(tz), _local_day(zone_of(tz), at), start_hour)
 
 
 def window_end_at(tz: str, end_hour: int, at: datetime) -> datetime:
-    """When the window ends on the calendar day that `at` falls on in `tz`; hour 24 is the next midnight.
+    """Return when the window ends on the calendar day that `at` falls on in `tz`; hour 24 is the next midnight.
 
     The result is in the past where `at` is after that day's end.
     """
@@ -103,22 +103,22 @@ def window_end_at(tz: str, end_hour: int, at: datetime) -> datetime:
 
 
 def is_open(window: Window, now: datetime) -> bool:
-    """Whether a message may leave at `now`."""
+    """Decide whether a message may leave at `now`."""
     return _open_or_next(window, now).start <= now
 
 
 def opens_at(window: Window, now: datetime) -> datetime:
-    """The first moment from `now` on at which a message may leave: `now` itself while the window is open."""
+    """Return the first moment from `now` on at which a message may leave: `now` itself while the window is open."""
     return max(_open_or_next(window, now).start, now.astimezone(UTC))
 
 
 def closes_at(window: Window, now: datetime) -> datetime:
-    """The end of the window that is open at `now`, or else of the next one."""
+    """Return the end of the window that is open at `now`, or else of the next one."""
     return _open_or_next(window, now).end
 
 
 def last_close(window: Window, now: datetime) -> datetime:
-    """When the window that is open at `now` closes; windows that touch, as from 0 to 24, are one."""
+    """Return when the window that is open at `now` closes; windows that touch, as from 0 to 24, are one."""
     end = closes_at(window, now)
     for _ in range(_FAR_OFF_DAYS):
         if not is_open(window, end):
@@ -128,10 +128,10 @@ def last_close(window: Window, now: datetime) -> datetime:
 
 
 def sendable_until(window: Window, now: datetime, guard_seconds: float) -> datetime:
-    """The moment before which a message must begin, so that it arrives before the window ends.
+    """Return the moment before which a message must begin, so that it arrives before the window ends.
 
-    `guard_seconds` is the time a message may take to arrive. Of the window that is open at `now`, or else of
-    the next one; with a guard longer than the window itself it lies before the opening, and nothing fits.
+    `guard_seconds` is the time a message may take to arrive. The window is the one that is open at `now`, or else the
+    next one. With a guard longer than the window itself the result lies before the opening, and nothing fits.
     """
     if guard_seconds < 0:
         raise ValueError(f"A guard of {guard_seconds} s would let messages arrive after the window's end.")
@@ -139,10 +139,10 @@ def sendable_until(window: Window, now: datetime, guard_seconds: float) -> datet
 
 
 def on_fire(window: Window, now: datetime) -> Fired:
-    """What a run that is fired at `now` does first (W3, W4).
+    """Return the first move of a run that is fired at `now` (W3, W4).
 
-    Fired after that day's end it has missed its window, and waiting for tomorrow's would deliver yesterday's
-    reminder. A day without a window, because it is not a send day or a clock change swallowed the hours, has
+    A run fired after that day's end has missed its window: waiting for tomorrow's would deliver yesterday's
+    reminder. A day without a window, because it is not a send day or a clock change removed the hours, has
     no end to be late for: "every day at 9" with Monday to Friday asks for Monday's window on a Saturday.
     """
     today = _span(window, _local_day(zone_of(window.zone), now))
@@ -157,12 +157,12 @@ def on_fire(window: Window, now: datetime) -> Fired:
 def on_close(
     *, sent: int, pending: int, resumes_by_itself: bool, planned_later: bool = False, day_full: bool = False
 ) -> CloseMove:
-    """What a run does when its window closes with `pending` targets left (W4, W5, W6).
+    """Return the move of a run when its window closes with `pending` targets left (W4, W5, W6).
 
-    `planned_later`: all of these have a planned time on a later day. In a drip, as on most of its evenings, the day
-    went to plan and nobody needs to be asked; where it is because a daily cap is reached (`day_full`), a person is,
-    and there is something to resume even if nothing was sent. `sent` counts every target that has left or may have
-    left, so a run with unconfirmed targets is paused rather than failed.
+    `planned_later` says that all pending targets are planned for a later day. In a drip this happens on most evenings:
+    the day went to plan and no person is asked. Where a daily cap is reached (`day_full`), a person is asked, and there
+    is something to resume even if nothing was sent. `sent` counts every target that has left or may have left, so a run
+    with unconfirmed targets is paused rather than failed.
     """
     if pending == 0:
         return CloseMove.SETTLE
@@ -176,7 +176,7 @@ def on_close(
 
 
 def _open_or_next(window: Window, now: datetime) -> _Span:
-    """The window that is open at `now`, or the next one to open.
+    """Return the window that is open at `now`, or the next one to open.
 
     Looking from today on is enough: an earlier day's window ends by the first midnight after it, which `now`
     has passed.
@@ -192,7 +192,7 @@ def _spans_from(window: Window, day: date) -> Iterator[_Span]:
 
 
 def _span(window: Window, day: date) -> _Span | None:
-    """The window of `day`, or None where that day has none."""
+    """Return the window of `day`, or None where that day has none."""
     if day.weekday() not in window.days:
         return None
     zone = zone_of(window.zone)
@@ -213,12 +213,12 @@ def _ends(zone: ZoneInfo, day: date, hour: int) -> datetime:
 
 
 def _wall(day: date, hour: int) -> datetime:
-    """What the clock on the wall reads, without a zone; hour 24 is the next day's midnight."""
+    """Return the reading of a wall clock, without a zone; hour 24 is the next day's midnight."""
     return datetime.combine(day, time()) + timedelta(hours=hour)
 
 
 def first_instant(zone: ZoneInfo, wall: datetime) -> datetime:
-    """The first instant at which a clock in `zone` reads `wall`, or jumps over it."""
+    """Return the first instant at which a clock in `zone` reads `wall`, or jumps over it."""
     with_old, with_new = _instant(zone, wall, fold=0), _instant(zone, wall, fold=1)
     if with_old <= with_new:
         return with_old
@@ -274,3 +274,18 @@ def _check_days(days: frozenset[int]) -> None:
         raise BadWindowError("Choose at least one day to send on.")
     if not days <= EVERY_DAY:
         raise BadWindowError(f"Send days go from 0 (Monday) to 6 (Sunday), not {sorted(days - EVERY_DAY)}.")
+
+
+NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAYS = tuple((1 << number, name) for number, name in enumerate(NAMES))
+
+
+def day_names(bits: int) -> str:
+    """Return the days in words: Mon, Tue, Fri."""
+    chosen = [name[:3] for bit, name in DAYS if bits & bit]
+    return "Every day" if len(chosen) == len(DAYS) else ", ".join(chosen)
+
+
+def days_of(bits: int) -> frozenset[int]:
+    """Return the days as this module takes them; 0 is Monday."""
+    return frozenset(day for day in range(7) if bits & 1 << day)

@@ -1,0 +1,1 @@
+"""Reminders: their message, their recipients and their schedule."""

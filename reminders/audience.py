@@ -1,17 +1,17 @@
-"""Whom a reminder goes to: chosen one by one, by all that match a search, or by tag.
+"""The recipients of a reminder: chosen one by one, by a search, or by tag.
 
-Everything here is one statement however many recipients there are.
+Each function runs one statement, however many recipients there are.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from django.db import connection, transaction
-from django.db.models import Case, CharField, Count, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
 
 from accounts.models import Account, Recipient, Tag, User
 from accounts.models.recipient import RecipientQuerySet
-from accounts.recipient_search import matching
+from accounts.recipients.search import matching
 from accounts.roles import require_touch
 from reminders import headcount
 from reminders.drafts import ACTIONS, NotPossibleError
@@ -22,13 +22,13 @@ Tagged = Recipient.tags.through
 
 
 def everyone(reminder: Reminder) -> RecipientQuerySet:
-    """All of the owner's recipients on the reminder's channel, each with whether it is `chosen`."""
+    """Return all of the owner's recipients on the reminder's channel, each with whether it is `chosen`."""
     rows = Recipient.objects.filter(owner=reminder.owner_id, channel=reminder.channel, archived_at=None)
     return rows.annotate(chosen=_is_named(reminder))
 
 
 def found(reminder: Reminder, *, search: str = "", tag: str = "", chosen: bool = False) -> RecipientQuerySet:
-    """Those that a search, a tag or both leave, of all or of those chosen."""
+    """Return the recipients that match a search, a tag or both, of all or of those chosen."""
     rows = everyone(reminder)
     if chosen:
         rows = rows.filter(_is_named(reminder))
@@ -38,15 +38,16 @@ def found(reminder: Reminder, *, search: str = "", tag: str = "", chosen: bool =
 
 
 def some_of(reminder: Reminder, most: int) -> list[Recipient]:
-    """A few of those chosen who may get it, found without looking at the rest."""
-    ids = [*_named(reminder).order_by("recipient_id")[: most * 2], *_tagged(reminder)[: most * 2]]
+    """Return a few of the chosen recipients who may get it, without reading the rest."""
+    ids = _named(reminder).order_by("recipient_id")[: most * 2].union(_tagged(reminder)[: most * 2])
     return list(Recipient.objects.filter(pk__in=ids).reachable().order_by("id")[:most])
 
 
 def excluded(reminder: Reminder, accounts: Sequence[int]) -> RecipientQuerySet:
-    """Those chosen who will get nothing, each with the reason in `refused`."""
+    """Return the chosen recipients who will get nothing, each with the reason in `refused`."""
     elsewhere = Q(account__isnull=False) & ~Q(account__in=accounts)
     out = Q(opted_out_at__isnull=False) | Q(blocked_at__isnull=False) | Q(archived_at__isnull=False)
+    out |= ~Q(problem="")
     chosen = Recipient.objects.filter(pk__in=_named(reminder).union(_tagged(reminder)))
     rows = chosen.filter(out | elsewhere | ~Q(channel=reminder.channel))
     # In the order of `delivery.audience.REFUSED`.
@@ -55,6 +56,7 @@ def excluded(reminder: Reminder, accounts: Sequence[int]) -> RecipientQuerySet:
             When(opted_out_at__isnull=False, then=Value("opted out")),
             When(blocked_at__isnull=False, then=Value("blocked")),
             When(archived_at__isnull=False, then=Value("no longer reachable")),
+            When(~Q(problem=""), then=F("problem")),
             When(~Q(channel=reminder.channel), then=Value("on another channel")),
             default=Value("reached only by another account"),
             output_field=CharField(),
@@ -64,7 +66,7 @@ def excluded(reminder: Reminder, accounts: Sequence[int]) -> RecipientQuerySet:
 
 @transaction.atomic
 def choose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
-    """Add all of `rows`; how many were not chosen before."""
+    """Add all of `rows`; return how many were not chosen before."""
     reminder = _locked(reminder, by)
     rows = rows.filter(owner=reminder.owner_id)
     picked, values = rows.order_by().values_list("pk").query.sql_with_params()
@@ -81,7 +83,7 @@ def choose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
 
 @transaction.atomic
 def unchoose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
-    """Take all of `rows` out; how many were chosen before. Those who have a tag of the reminder still get it."""
+    """Remove all of `rows`; return how many were chosen before. Recipients with a tag of the reminder still get it."""
     reminder = _locked(reminder, by)
     gone, _ = Chosen.objects.filter(reminder=reminder, recipient__in=rows.order_by().values("pk")).delete()
     _keep_complete(reminder)
@@ -90,7 +92,7 @@ def unchoose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
 
 @transaction.atomic
 def choose_tags(reminder: Reminder, tags: Iterable[str], *, by: User) -> None:
-    """Everyone who has one of the tags when the reminder fires gets it."""
+    """Choose tags: everyone who has one of them when the reminder fires gets it."""
     reminder = _locked(reminder, by)
     wanted = [int(pk) for pk in tags if pk.isascii() and pk.isdigit() and len(pk) < 19]
     reminder.tags.set(Tag.objects.filter(owner=reminder.owner_id, pk__in=wanted))
@@ -101,7 +103,7 @@ def choose_tags(reminder: Reminder, tags: Iterable[str], *, by: User) -> None:
 def choose_accounts(
     reminder: Reminder, accounts: Sequence[Account], *, action: str = "", by: User
 ) -> Reminder:
-    """Send from these, in turn. They decide the channel, so they are all on one."""
+    """Send from these accounts in turn. They decide the channel, so all of them must be on one."""
     reminder = _locked(reminder, by)
     channels = {account.channel for account in accounts}
     if len(channels) > 1:
@@ -130,14 +132,14 @@ def choose_accounts(
 
 
 def tags_of(reminder: Reminder) -> list[Tag]:
-    """The owner's tags, each with how many have it and whether it is `chosen`."""
+    """Return the owner's tags, each with how many recipients have it and whether it is `chosen`."""
     chosen = Reminder.tags.through.objects.filter(reminder=reminder, tag=OuterRef("pk"))
     rows = Tag.objects.filter(owner=reminder.owner_id).annotate(chosen=Exists(chosen))
     return list(rows.annotate(size=Count("recipients")).order_by("name"))
 
 
 def named(reminder: Reminder) -> int:
-    """How many are chosen one by one."""
+    """Return how many recipients are chosen one by one."""
     return _named(reminder).count()
 
 
@@ -155,7 +157,7 @@ def _tagged(reminder: Reminder) -> "QuerySet[Any, int]":
 
 
 def _keep_complete(reminder: Reminder) -> None:
-    """What is scheduled must stay complete, since it may fire at any moment."""
+    """Raise NotReadyError when a scheduled reminder is no longer complete, since it may fire at any moment."""
     if reminder.status != Reminder.Status.DRAFT and not (
         _named(reminder).exists() or _tagged(reminder).exists()
     ):

@@ -1,4 +1,4 @@
-"""Reminders come and go: a draft, a copy, the archive. Their schedule is another matter."""
+"""Creating, copying, archiving and discarding reminders. Scheduling is in `reminders/scheduling.py`."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -11,7 +11,7 @@ from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
 
 NAME_LENGTH = 40
 
-# What can be done on each channel; the first is what a reminder does unless it says otherwise.
+# The actions of each channel; the first is the default of a reminder.
 ACTIONS: dict[str, tuple[Action, ...]] = {
     Channel.WHATSAPP: (Action.MESSAGE,),
     Channel.EMAIL: (Action.EMAIL,),
@@ -43,15 +43,15 @@ COPIED = (
 
 
 class NotPossibleError(ValueError):
-    """The reminder is not in a state for this; the text says why and what to do."""
+    """The reminder's state does not allow this. The text says why and what to do."""
 
 
 @transaction.atomic
 def begin(owner: User) -> Reminder:
-    """A draft to write in: the one that was begun and left untouched, or a new one.
+    """Return a draft to write in: one that was begun and left untouched, or a new one.
 
-    Asking twice, by a double click or a browser that looks ahead, makes one row. Somebody with a single account
-    need not choose it.
+    Two requests, by a double click or a browser that loads ahead, make one row. An owner's only account is chosen
+    already.
     """
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     untouched = Reminder.objects.filter(owner=owner).untouched().order_by("-id").first()
@@ -73,7 +73,7 @@ def begin(owner: User) -> Reminder:
 
 @transaction.atomic
 def duplicate(reminder: Reminder, *, by: User) -> Reminder:
-    """A draft with the same message, recipients, accounts and window; its time is still to be chosen."""
+    """Return a draft with the same message, recipients, accounts and window, without a time."""
     require_touch(reminder, by)
     copied = {name: getattr(reminder, name) for name in COPIED}
     copy = Reminder.objects.create(
@@ -121,7 +121,7 @@ def duplicate(reminder: Reminder, *, by: User) -> Reminder:
 
 @transaction.atomic
 def archive(reminder: Reminder, *, by: User) -> Reminder:
-    """Out of sight; its runs stay. A scheduled one is switched off first."""
+    """Archive the reminder; its runs stay. A scheduled one is switched off first."""
     reminder = _locked(reminder, by)
     if reminder.status == Reminder.Status.SCHEDULED:
         raise NotPossibleError(f"{reminder} is still scheduled. Switch it off first, then archive it.")
@@ -150,7 +150,7 @@ def discard(reminder: Reminder, *, by: User) -> None:
 
 
 def name_from(text: str) -> str:
-    """A name for a reminder that got none: the first words of its message."""
+    """Return a name for a reminder without one: the first words of its message."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if len(line) <= NAME_LENGTH:
         return line

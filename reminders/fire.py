@@ -1,15 +1,19 @@
-"""Fires a reminder: a frozen copy of it becomes a run."""
+"""Fires a reminder: its frozen copy becomes a run. Every firing of the product is made here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Prefetch, prefetch_related_objects
 
 from accounts.models import User
+from accounts.models.account import Action
 from accounts.roles import require_touch
+from config.shares import Shares
 from delivery.fanout import Firing, make_run
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run
@@ -19,14 +23,30 @@ from reminders.models import Part, Reminder, ReminderAccount
 SENDERS = ReminderAccount.objects.select_related("account").defer("account__credentials")
 
 
-@transaction.atomic
-def fire(reminder: Reminder, *, by: User | None = None, key: UUID | None = None) -> Run:
-    """Make a run by hand, unless the last one is still going: a second click must not send it all again.
+@cache
+def starts() -> Shares:
+    """Return the places for starting reminders by hand in this process: each place uses a database connection."""
+    return Shares(total=max(2, settings.DATABASE_POOL // 2), each=max(1, settings.DATABASE_POOL // 4))
 
-    A page gives each of its buttons a `key`: pressed twice, the run of the first press is the answer.
+
+def fire(reminder: Reminder, *, by: User | None = None, key: UUID | None = None) -> Run:
+    """Make a run by hand and return it.
+
+    Raise WrongStateError while the last run is open: a second click must not send everything again. A page gives
+    each of its buttons a `key`: when the button is pressed twice, the run of the first press is returned.
     """
     if by is not None:
         require_touch(reminder, by)
+    if starts().take(reminder.owner_id):
+        raise WrongStateError("Other reminders are being started right now. Try again in a few seconds.")
+    try:
+        return _fire(reminder, key)
+    finally:
+        starts().give_back(reminder.owner_id)
+
+
+@transaction.atomic
+def _fire(reminder: Reminder, key: UUID | None) -> Run:
     reminder = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
     if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
         return known
@@ -41,40 +61,68 @@ def fire(reminder: Reminder, *, by: User | None = None, key: UUID | None = None)
 
 
 def refuse_drafts(reminder: Reminder) -> None:
-    """What nobody has called ready is not fired by a click."""
+    """Raise WrongStateError when a person fires a reminder that is a draft or archived."""
     if reminder.status == Reminder.Status.DRAFT or reminder.archived_at is not None:
         raise WrongStateError(f"{reminder} is a draft or archived. Schedule it first, then fire it.")
 
 
 def load_for_freezing(reminders: Iterable[Reminder]) -> None:
-    """Read what `freeze` needs of many reminders at once."""
+    """Read all rows that `freeze` needs, for many reminders at once."""
     prefetch_related_objects(list(reminders), "parts__media", Prefetch("reminder_accounts", SENDERS.all()))
 
 
 def freeze(
     reminder: Reminder, *, due_at: datetime | None = None, behind: int | None = None, why_not: str = ""
 ) -> Firing:
-    """The copy. Accounts that are archived by now are left out."""
-    parts = [part for part in reminder.parts.all() if part.role == Part.Role.FIRST]
+    """Return the frozen copy of a reminder. Accounts that are archived by now are left out."""
+    parts = [frozen(part) for part in reminder.parts.all() if part.role == Part.Role.FIRST]
     senders = [sender for sender in reminder.reminder_accounts.all() if sender.account.archived_at is None]
-    return Firing(
-        reminder_id=reminder.pk,
-        owner_id=reminder.owner_id,
-        name=str(reminder),
-        action=reminder.action,
-        subject=reminder.subject,
-        parts=[frozen(part) for part in parts],
-        zone=reminder.zone,
-        window_start_hour=reminder.window_start_hour,
-        window_end_hour=reminder.window_end_hour,
-        send_days=reminder.send_days,
+    return replace(
+        _firing(reminder, parts, [sender.account_id for sender in senders]),
         resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
-        priority=reminder.priority,
         drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
-        account_ids=[sender.account_id for sender in senders],
         due_at=due_at,
         behind=behind,
         why_not=why_not,
+    )
+
+
+def continue_conversation(
+    source: Reminder | Run, kind: Run.Kind, parts: Sequence[FrozenPart], given: Sequence[tuple[int, int]]
+) -> Firing:
+    """Return the firing of a second message or a follow-up to the `given` recipients.
+
+    Each recipient is given with the account that wrote to them before, which writes again. Such a run waits for
+    the next window by itself: nobody has to resume it.
+    """
+    firing = _firing(source, parts, list(dict.fromkeys(account_id for _, account_id in given)))
+    # A recipient who accepted an invitation is written to by messages from then on.
+    invited = firing.action == Action.CONNECTION_REQUEST
+    return replace(
+        firing,
+        kind=kind,
+        given=given,
+        action=Action.MESSAGE if invited else firing.action,
+        resumes_by_itself=True,
+    )
+
+
+def _firing(source: Reminder | Run, parts: Sequence[FrozenPart], account_ids: Sequence[int]) -> Firing:
+    """Return what every firing copies from its source: a reminder as it is now, or as an earlier run froze it."""
+    return Firing(
+        reminder_id=source.reminder_id if isinstance(source, Run) else source.pk,
+        owner_id=source.owner_id,
+        name=source.name if isinstance(source, Run) else str(source),
+        action=source.action,
+        subject=source.subject,
+        parts=parts,
+        zone=source.zone,
+        window_start_hour=source.window_start_hour,
+        window_end_hour=source.window_end_hour,
+        send_days=source.send_days,
+        resumes_by_itself=False,
+        priority=source.priority,
+        account_ids=account_ids,
     )
 
 

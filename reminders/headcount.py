@@ -1,14 +1,14 @@
-"""How many a reminder reaches, for pages.
+"""The number of recipients that a reminder reaches, for pages.
 
-A short audience is counted each time. Counting a long one takes longer than a page may, so what was counted is kept
-for a few minutes, and forgotten when somebody chooses otherwise. A page that shows a number which is not fresh asks
-for it to be counted again (static/js/recount.js). What is sent never depends on it: a run is made of the rows.
+A short audience is counted each time. Counting a long one takes longer than a page may, so the count is kept for a
+few minutes, and deleted when the choice changes. A page that shows an older number asks for a new count
+(static/js/recount.js). What is sent never depends on it: a run is made of the rows.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -16,11 +16,11 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from config.redis import client
+from config.redis.client import client
 from delivery import audience
 from delivery.audience import Audience
-from reminders.lacking import NOTHING, Texts, texts_of
-from reminders.models import Reminder
+from delivery.parts import variables
+from reminders.models import Part, Reminder
 
 log = structlog.get_logger(__name__)
 
@@ -29,8 +29,62 @@ KEPT_SECONDS = 600
 FRESH = timedelta(seconds=15)
 
 
+# The effects of a missing variable, the worst first: people who miss the message get nothing after it either.
+NOTHING = "they get nothing"
+NO_SECOND = "they get no second message"
+NO_FOLLOW_UP = "they get no follow-up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """A variable that `count` recipients have no value for."""
+
+    name: str
+    count: int
+    loss: str
+
+    def __str__(self) -> str:
+        whom = "1 recipient" if self.count == 1 else f"{self.count:,} recipients"
+        return f"{{{{ {self.name} }}}} is missing for {whom}: {self.loss}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """All texts of a reminder, in the order in which they are sent."""
+
+    first: Sequence[str]  # with the subject
+    second: Sequence[str] = ()
+    follow_ups: Sequence[str] = ()
+
+    @property
+    def losses(self) -> dict[str, str]:
+        """Return, by variable, the worst effect for recipients who lack it."""
+        said = ((NO_FOLLOW_UP, self.follow_ups), (NO_SECOND, self.second), (NOTHING, self.first))
+        return {name: loss for loss, texts in said for text in texts for name in variables(text)}
+
+
+def texts_of(reminder: Reminder) -> Texts:
+    """Return the texts as they are saved."""
+    parts = list(reminder.parts.order_by("role", "position").values_list("role", "text"))
+    return Texts(
+        first=[reminder.subject, *(text for role, text in parts if role == Part.Role.FIRST)],
+        second=[text for role, text in parts if role == Part.Role.SECOND],
+        follow_ups=follow_ups_of(reminder),
+    )
+
+
+def follow_ups_of(reminder: Reminder) -> list[str]:
+    return list(reminder.follow_up_steps.values_list("text", flat=True))
+
+
+def lacks(reached: Audience, texts: Texts) -> list[Lack]:
+    """Return the variables that these texts need and counted recipients lack."""
+    losses = texts.losses
+    return [Lack(name=name, count=count, loss=losses[name]) for name, count in reached.lacking.items()]
+
+
 def account_ids(reminder: Reminder) -> list[int]:
-    """In the order in which targets are dealt."""
+    """Return the ids in the order in which targets are divided."""
     shares = reminder.reminder_accounts.order_by("position", "id")
     return list(shares.values_list("account_id", flat=True))
 
@@ -38,14 +92,14 @@ def account_ids(reminder: Reminder) -> list[int]:
 def headcount(
     reminder: Reminder, accounts: Sequence[int] | None = None, *, texts: Texts | None = None
 ) -> Audience:
-    """Whom it would reach, and who lacks a variable of what it says, or of what it would say."""
+    """Return the audience it would reach, and who lacks a variable of the saved texts, or of `texts`."""
     accounts = account_ids(reminder) if accounts is None else accounts
     losses = (texts or texts_of(reminder)).losses
     return _kept(reminder, accounts, losses) or _count(reminder, accounts, losses)
 
 
 def recount(reminder: Reminder) -> bool:
-    """Count again what is kept; whether it is something else by now."""
+    """Count again; return whether the number has changed."""
     accounts, losses = account_ids(reminder), texts_of(reminder).losses
     kept = _kept(reminder, accounts, losses)
     if kept is not None and kept.counted_at is None:
@@ -54,7 +108,7 @@ def recount(reminder: Reminder) -> bool:
 
 
 def forget(reminder: Reminder) -> None:
-    """Somebody chose otherwise."""
+    """Delete the kept count: the choice has changed."""
     try:
         client().delete(_key(reminder))
     except RedisError:
@@ -62,7 +116,7 @@ def forget(reminder: Reminder) -> None:
 
 
 def number_of(found: QuerySet[Model], name: str) -> int:
-    """How many rows a list has, kept under `name` for a minute where they are many."""
+    """Return how many rows a list has; a large count is kept under `name` for a minute."""
     key = f"paceline:rows:{name}"
     try:
         if kept := client().get(key):
@@ -108,7 +162,7 @@ def _kept(reminder: Reminder, accounts: Sequence[int], losses: Mapping[str, str]
 
 
 def _print(accounts: Sequence[int], losses: Mapping[str, str]) -> str:
-    """What the count depends on besides who was chosen."""
+    """Return a fingerprint of what the count depends on besides the choice."""
     said = json.dumps([list(accounts), losses], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 

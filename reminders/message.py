@@ -1,4 +1,4 @@
-"""Writes what a reminder says."""
+"""Writes the message of a reminder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class TypedPart:
 
 @transaction.atomic
 def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: User) -> None:
-    """Save the head as it is on `reminder`, and the parts by role as they stand.
+    """Save the fields of `reminder`, and its parts by role.
 
-    A draft may be saved half done; what is scheduled must stay complete, since it may fire at any moment.
+    A draft may be saved half done; a scheduled reminder must stay complete, since it may fire at any moment.
     """
     require_touch(reminder, by)
     if reminder.status != Reminder.Status.DRAFT and not parts[Part.Role.FIRST]:
@@ -40,7 +40,7 @@ def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: U
 
 
 def _replace(reminder: Reminder, role: str, typed: Sequence[TypedPart]) -> None:
-    """Nothing is written where nothing changed, as on most saves of a page that saves by itself."""
+    """Replace the parts of a role, only if they changed: most saves of a page that saves by itself change nothing."""
     saved = reminder.parts.filter(role=role).order_by("position")
     wanted = [(part.text, part.media.pk if part.media else None) for part in typed]
     if list(saved.values_list("text", "media_id")) == wanted:

@@ -1,11 +1,11 @@
-"""When a reminder is due: once, or by a cron expression on the wall clock of its own zone (SPEC S1). Pure.
+"""The due moments of a reminder: once, or by a cron expression on the wall clock of its own zone (SPEC S1). Pure.
 
-A cron expression names readings of the wall clock, and each reading is one due moment whatever the clock does:
+A cron expression names readings of the wall clock, and each reading is one due moment, also around a clock change:
 
-- A reading that a clock change jumps over is due at the first instant after the jump. Where several fall into
-  the same jump, they are one moment.
-- A reading that comes twice is due the first time, and only then: "every ten minutes" rests for the hour that
-  is repeated, as the people who read the clock would otherwise get 2:10 twice.
+- A reading that a clock change skips is due at the first instant after the jump. Several readings in the same jump
+  are one moment.
+- A reading that comes twice is due only the first time: "every ten minutes" rests for the hour that is repeated, as
+  people who read the clock would otherwise get 2:10 twice.
 
 Every function takes aware datetimes and returns aware UTC.
 """
@@ -25,13 +25,13 @@ RANGES = ("0 to 59", "0 to 23", "1 to 31, L or LW", "1 to 12 or JAN to DEC", "0 
 EXAMPLE = "“0 9 * * 1-5” is 9:00 from Monday to Friday"
 MOST_COUNTED = 1000
 
-# The library's own words have “the 31th day”.
+# The library itself writes “the 31th day”.
 ORDINALS = {"21th": "21st", "22th": "22nd", "23th": "23rd", "31th": "31st"}
 ODD_ORDINAL = re.compile(r"\b(?:21|22|23|31)th\b")
 
 
 class BadCronError(ValueError):
-    """A cron expression that means nothing; its text is for the operator who wrote it."""
+    """An invalid cron expression. The text is for the operator who wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ Timetable = Once | Repeating
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What has come due by now: the moment that fires, unless it is too late for all, and those that were missed.
+    """The moments that have come: the one that fires, unless all are too late, and those that were missed.
 
-    Above MOST_COUNTED the missed ones are not counted on: `missed` says one more, and `last_missed` is its moment.
+    Above MOST_COUNTED missed moments are no longer counted: `missed` is one more, and `last_missed` is that moment.
     """
 
     fires: datetime | None
@@ -66,25 +66,25 @@ class Backlog:
 
 
 def next_moment(timetable: Timetable, *, after: datetime) -> datetime | None:
-    """The first due moment after `after`; None when there is none left."""
+    """Return the first due moment after `after`, or None when there is none."""
     return next(_moments(timetable, after), None)
 
 
 def upcoming(timetable: Timetable, *, after: datetime, count: int = 5) -> list[datetime]:
-    """The next due moments, for pages."""
+    """Return the next due moments, for pages."""
     return list(islice(_moments(timetable, after), count))
 
 
 def has_moment(timetable: Timetable, moment: datetime) -> bool:
-    """Whether `moment` is one of its due moments."""
+    """Return whether `moment` is one of its due moments."""
     return next_moment(timetable, after=moment - timedelta(microseconds=1)) == moment
 
 
 def backlog(timetable: Timetable, *, due_at: datetime, now: datetime, lateness: timedelta) -> Backlog:
-    """What to do about `due_at`, which has come, and all that came due since.
+    """Decide about `due_at`, which has come, and all moments since.
 
-    The newest moment fires if it is less than `lateness` late. Whatever came before it is missed: firing all of
-    them now would send the same message several times over.
+    The newest moment fires if it is less than `lateness` late. All earlier ones are missed: firing them too would
+    send the same message several times.
     """
     past = _between(timetable, due_at, now, most=MOST_COUNTED + 1)
     fresh = _between(timetable, max(due_at, now - lateness + datetime.resolution), now)
@@ -96,18 +96,18 @@ def backlog(timetable: Timetable, *, due_at: datetime, now: datetime, lateness: 
 
 
 def instant_of(wall: datetime, zone: str) -> datetime:
-    """The moment at which a clock in `zone` reads `wall` for the first time, or jumps over it."""
+    """Return the instant at which a clock in `zone` shows `wall` for the first time, or jumps over it."""
     return first_instant(zone_of(zone), wall.replace(tzinfo=None))
 
 
 def check_cron(cron: str) -> None:
-    """Refuse an expression that means nothing or never comes, and say what to write instead."""
+    """Raise BadCronError for an expression that is invalid or never comes, with what to write instead."""
     if next(_readings(cron, datetime(2026, 1, 1)), None) is None:  # noqa: DTZ001 - a reading of a wall clock
         raise BadCronError(f"“{cron}” never comes: there is no such day. Choose another day or month.")
 
 
 def in_words(cron: str) -> str:
-    """What an expression means: “At 09:00 on Monday through Friday”."""
+    """Return the meaning of an expression: “At 09:00 on Monday through Friday”."""
     check_cron(cron)
     words = str(_parsed(cron, datetime(2026, 1, 1)).explain())  # noqa: DTZ001 - as above
     return ODD_ORDINAL.sub(lambda odd: ORDINALS[odd[0]], words)
@@ -116,7 +116,7 @@ def in_words(cron: str) -> str:
 def _between(
     timetable: Timetable, first: datetime, last: datetime, *, most: int | None = None
 ) -> list[datetime]:
-    """The moments from `first` to `last`, or the first `most` of them."""
+    """Return the moments from `first` to `last`, or the first `most` of them."""
     moments = _moments(timetable, first - timedelta(microseconds=1))
     return list(islice(takewhile(lambda moment: moment <= last, moments), most))
 
@@ -128,9 +128,9 @@ def _moments(timetable: Timetable, after: datetime) -> Iterator[datetime]:
 
 
 def _repeating(timetable: Repeating, after: datetime) -> Iterator[datetime]:
-    """Reading by reading from where the clock stood at `after`; readings in their order give instants in theirs.
+    """Yield the instants of the readings after `after`; readings in order give instants in order.
 
-    Only while an hour is repeated do the next readings lie in the past: their first time is over.
+    Only during a repeated hour do the next readings lie in the past: their first time is over.
     """
     zone = zone_of(timetable.zone)
     latest = after
@@ -142,7 +142,7 @@ def _repeating(timetable: Repeating, after: datetime) -> Iterator[datetime]:
 
 
 def _readings(cron: str, after: datetime) -> Iterator[datetime]:
-    """What the clock reads, without a zone; ends where an expression finds no day in fifty years."""
+    """Yield readings of the clock, without a zone; ends when an expression matches no day in fifty years."""
     return iter(_parsed(cron, after))
 
 

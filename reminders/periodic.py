@@ -1,4 +1,4 @@
-"""What beat does for reminders, as rows of django-celery-beat."""
+"""The periodic tasks of reminders, as rows of django-celery-beat."""
 
 from django.conf import settings
 

@@ -1,11 +1,11 @@
-"""A message as one real recipient would read it, with what is missing in plain sight."""
+"""A message as one real recipient would read it, with missing values marked."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accounts.models import Recipient
 from accounts.models.account import Channel
-from delivery.render import VARIABLE, variables
+from delivery.parts import VARIABLE, variables
 from reminders.audience import some_of
 from reminders.message import TypedPart
 from reminders.models import Media, Reminder
@@ -16,7 +16,7 @@ FILE_NAMES = {"image": "image", "video": "video", "audio": "audio"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A stretch of text: as written, filled in, or missing."""
+    """A piece of text: as written, filled in, or missing."""
 
     text: str
     filled: bool = False
@@ -32,14 +32,14 @@ class Bubble:
 
     @property
     def shows(self) -> str:
-        """How the file is shown: image, video, audio, or by its name as a file."""
+        """Return how the file is shown: image, video, audio, or by its name as a file."""
         kind = self.media.content_type.partition("/")[0] if self.media else ""
         return FILE_NAMES.get(kind, "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The bubbles for one recipient, and those among whom to choose another."""
+    """The bubbles for one recipient, and other recipients to choose from."""
 
     recipient: Recipient | None
     others: Sequence[Recipient]
@@ -82,7 +82,7 @@ SAMPLE: Mapping[Channel, Mapping[str, object]] = {
 
 
 def values_of(recipient: Recipient) -> dict[str, object]:
-    """The variables of a recipient, as the engine fills them."""
+    """Return the variables of a recipient, as the engine fills them."""
     return {"name": recipient.name, "address": recipient.address, **recipient.fields}
 
 
@@ -91,7 +91,7 @@ def variables_of(reminder: Reminder, parts: Iterable[TypedPart]) -> list[str]:
 
 
 def pieces(text: str, values: Mapping[str, object]) -> list[Piece]:
-    """The text cut at its variables, each filled or marked as missing."""
+    """Return the text split at its variables, each filled or marked as missing."""
     cut: list[Piece] = []
     end = 0
     for match in VARIABLE.finditer(text):
@@ -105,7 +105,7 @@ def pieces(text: str, values: Mapping[str, object]) -> list[Piece]:
 
 
 def _candidates(reminder: Reminder) -> list[Recipient]:
-    """Those who would get it; while nobody is chosen, anybody on the channel."""
+    """Return recipients who would get it; while nobody is chosen, any recipients on the channel."""
     anybody = Recipient.objects.filter(owner=reminder.owner_id, channel=reminder.channel).reachable()
     return some_of(reminder, OFFERED) or list(anybody.order_by("name", "id")[:OFFERED])
 

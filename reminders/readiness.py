@@ -1,4 +1,4 @@
-"""What still keeps a reminder from being scheduled, each with the step of the wizard that mends it."""
+"""The problems that keep a reminder from being scheduled, each with the step of the wizard that fixes it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ from django.utils import timezone
 
 from accounts.models import Account, Recipient
 from delivery.audience import Audience
-from delivery.limits import why_never_from
-from delivery.send_days import days_of
-from delivery.window import BadWindowError, Missed, Window, on_fire
+from delivery.limits.lookup import why_never_from
+from delivery.window import BadWindowError, Missed, Window, days_of, on_fire
 from reminders.drafts import WITH_SUBJECT
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, Once, Repeating, Timetable, check_cron, upcoming
@@ -22,7 +21,7 @@ LOOK_AHEAD = 5
 
 
 class Step(StrEnum):
-    """Where something about a reminder is decided."""
+    """A step of the wizard."""
 
     MESSAGE = "message"
     ACCOUNTS = "accounts"
@@ -33,7 +32,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong and what to do, for the operator."""
+    """A problem and what to do about it, for the operator."""
 
     step: Step
     sentence: str
@@ -43,7 +42,7 @@ class Problem:
 
 
 class NotReadyError(ValueError):
-    """The reminder cannot be scheduled as it is; `problems` has everything that is wrong."""
+    """The reminder cannot be scheduled as it is. `problems` lists everything that is wrong."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -53,9 +52,9 @@ class NotReadyError(ValueError):
 def problems(
     reminder: Reminder, *, now: datetime | None = None, reached: Audience | None = None
 ) -> list[Problem]:
-    """All that is wrong with the reminder as it is saved, in the order of the steps; nothing if it is ready.
+    """Return all problems of the saved reminder, in the order of the steps; none if it is ready.
 
-    A page that has counted says whom it has `reached`; who schedules looks at the rows themselves.
+    A page that has counted the audience passes it as `reached`; scheduling reads the rows themselves.
     """
     parts = reminder.parts.filter(role=Part.Role.FIRST).count()
     accounts = list(Account.objects.filter(reminder_accounts__reminder=reminder).defer("credentials"))
@@ -69,7 +68,7 @@ def problems(
 
 
 def timetable_of(reminder: Reminder) -> Timetable | None:
-    """When it is due; None for one that is fired by hand, and for a one-off without a time yet."""
+    """Return when it is due, or None for one that is fired by hand or a one-off without a time."""
     match reminder.schedule:
         case Reminder.Schedule.CRON:
             return Repeating(cron=reminder.cron, zone=reminder.zone)
@@ -89,13 +88,13 @@ def window_of(reminder: Reminder) -> Window:
 
 
 def why_not_now(reminder: Reminder, now: datetime) -> str:
-    """Why nothing would leave if it were fired now, or '': today's delivery hours are over (W4)."""
+    """Return why nothing would be sent now, as today's delivery hours are over (W4), or an empty string."""
     window = window_of(reminder)
     if not isinstance(on_fire(window, now), Missed):
         return ""
     return (
-        f"Today's delivery hours ended at {window.end_hour:02}:00 {window.zone}: fired now, nothing would be sent. "
-        "Choose later hours, or come back tomorrow."
+        f"Today's delivery hours ended at {window.end_hour:02}:00 {window.zone}, so nothing would be sent now. "
+        "Choose later hours, or try again tomorrow."
     )
 
 
@@ -116,18 +115,19 @@ def _about_accounts(reminder: Reminder, accounts: Sequence[Account]) -> Iterator
     for account in accounts:
         if account.archived_at is not None:
             yield Problem(
-                step=Step.ACCOUNTS, sentence=f"{account} is archived. Choose another, or bring it back."
+                step=Step.ACCOUNTS,
+                sentence=f"{account} is archived. Choose another account, or unarchive it.",
             )
         elif account.channel != reminder.channel:
             yield Problem(
                 step=Step.ACCOUNTS,
-                sentence=f"{account} sends by {account.get_channel_display()}, and this reminder goes out "
+                sentence=f"{account} sends by {account.get_channel_display()}, but this reminder is sent "
                 f"by {reminder.get_channel_display()}. Choose another account.",
             )
 
 
 def _any(reminder: Reminder, those: "QuerySet[Recipient]") -> bool:
-    """Whether any of `those` is named or tagged, found without looking at the rest: there may be a million."""
+    """Return whether any of `those` is named or tagged, without reading the rest: there may be a million."""
     named = reminder.recipients.through.objects.filter(reminder=reminder)
     tags = reminder.tags.through.objects.filter(reminder=reminder).values("tag")
     tagged = Recipient.tags.through.objects.filter(tag__in=tags)
@@ -147,8 +147,8 @@ def _about_recipients(
     elif not _any(reminder, Recipient.objects.reachable().filter(within_reach)):
         yield Problem(
             step=Step.RECIPIENTS,
-            sentence="None of the recipients can be written to: they opted out, are blocked, archived, on another "
-            "channel, or reached only by another account. Choose others.",
+            sentence="None of the recipients can be reached: they opted out, are blocked, archived, encrypted, "
+            "on another channel, or reached only by another account. Choose others.",
         )
 
 
@@ -174,23 +174,23 @@ def _about_moments(
     ahead = upcoming(timetable, after=now, count=LOOK_AHEAD)
     if not ahead and not _is_due(reminder, timetable):
         over = (
-            moment_in_words(timetable.at, reminder.zone) if isinstance(timetable, Once) else "Its last time"
+            moment_in_words(timetable.at, reminder.zone) if isinstance(timetable, Once) else "The last time"
         )
-        yield Problem(step=Step.WHEN, sentence=f"{over} is over. Choose a later time.")
+        yield Problem(step=Step.WHEN, sentence=f"{over} is in the past. Choose a later time.")
     elif ahead and all(isinstance(on_fire(window, moment), Missed) for moment in ahead):
         yield Problem(
             step=Step.WHEN,
-            sentence=f"{moment_in_words(ahead[0], reminder.zone)} is after its delivery hours "
+            sentence=f"{moment_in_words(ahead[0], reminder.zone)} is after the delivery hours "
             f"({window.start_hour}:00 to {window.end_hour}:00), so nothing would be sent. "
             "Choose an earlier time, or later hours.",
         )
 
 
 def _is_due(reminder: Reminder, timetable: Timetable) -> bool:
-    """Whether its moment has come and is about to be fired: then a time in the past is no mistake."""
+    """Return whether its moment has come and is about to be fired: then a time in the past is not a mistake."""
     return isinstance(timetable, Once) and reminder.next_fire_at == timetable.at
 
 
 def _about_archive(reminder: Reminder) -> Iterator[Problem]:
     if reminder.archived_at is not None:
-        yield Problem(step=Step.REVIEW, sentence="It is archived. Bring it back first.")
+        yield Problem(step=Step.REVIEW, sentence="The reminder is archived. Unarchive it first.")

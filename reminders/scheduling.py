@@ -1,7 +1,7 @@
-"""Switches reminders on and off, for every page, action and command alike, and says when each is due next.
+"""Switches reminders on and off, for every page, action and command, and sets when each is due next.
 
-`Reminder.next_fire_at` is all that the tick looks at. It is set here and, once a moment has been dealt with, in
-`deal.py`, both under the reminder's lock.
+`Reminder.next_fire_at` is all that the tick reads. It is set here and, when a moment has been handled, in `due.py`,
+both under the reminder's lock.
 """
 
 from datetime import datetime
@@ -20,9 +20,9 @@ ON = Reminder.Status.SCHEDULED
 
 @transaction.atomic
 def schedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
-    """Switch it on as it is saved, or refuse with all that is still wrong with it.
+    """Switch on the reminder as it is saved, or raise NotReadyError with everything that is wrong.
 
-    One that is fired by hand is then ready to be. Doing it twice changes nothing.
+    A reminder that is fired by hand can then be fired. Doing it twice changes nothing.
     """
     reminder = _locked(reminder, by)
     now = timezone.now()
@@ -36,9 +36,9 @@ def schedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
 
 @transaction.atomic
 def reschedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
-    """After an edit: one that is switched on follows its new times, any other stays as it is.
+    """Update a reminder after an edit: a scheduled one follows its new times, any other stays as it is.
 
-    Save and reschedule in one transaction, so that an edit which leaves it unfit to be sent is refused whole.
+    Save and reschedule in one transaction, so that an edit after which it cannot be sent is refused as a whole.
     """
     reminder = _locked(reminder, by)
     return schedule(reminder, by=by) if reminder.status == ON else reminder
@@ -46,7 +46,7 @@ def reschedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
 
 @transaction.atomic
 def switch_off(reminder: Reminder, *, by: User | None = None) -> Reminder:
-    """No more firings until it is scheduled again. A run that is under way goes on: cancel it for that."""
+    """Stop further firings until it is scheduled again. An open run continues: cancel the run to stop it."""
     reminder = _locked(reminder, by)
     if reminder.status == ON:
         reminder.status, reminder.next_fire_at = Reminder.Status.OFF, None
@@ -55,7 +55,7 @@ def switch_off(reminder: Reminder, *, by: User | None = None) -> Reminder:
 
 
 def _next(reminder: Reminder, now: datetime) -> datetime | None:
-    """A moment that has come and was not dealt with yet stays, unless the reminder was moved to other times."""
+    """Return the next moment. One that has come and was not handled stays, unless the times were changed."""
     timetable = timetable_of(reminder)
     if timetable is None:
         return None
@@ -66,7 +66,7 @@ def _next(reminder: Reminder, now: datetime) -> datetime | None:
 
 
 def _locked(reminder: Reminder, by: User | None) -> Reminder:
-    """The reminder as it is now, held until this transaction ends; refuses those who may not touch it."""
+    """Return the reminder as it is now, locked until this transaction ends; raises PermissionDenied."""
     if by is not None:
         require_touch(reminder, by)
     return Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)

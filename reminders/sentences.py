@@ -1,4 +1,4 @@
-"""Why a due moment was not run, in a sentence for its operator."""
+"""The reasons why a due moment was not run, in sentences for its operator."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,20 +9,20 @@ from reminders.moments import MOST_COUNTED, Backlog
 
 
 def missed(backlog: Backlog, zone: str, limit: timedelta) -> str:
-    """What was missed while nothing could fire it, and what became of the newest moment."""
+    """Return what was missed while nothing could fire it, and what happened to the newest moment."""
     if backlog.fires is not None:
-        then = f"The newest moment, {moment(backlog.fires, zone)}, was fired late."
+        then = f"The newest one, {moment(backlog.fires, zone)}, was started late."
     else:
-        then = f"By now it is more than {_minutes(limit)} late. Fire it by hand if it still matters."
-    return f"Missed {_what(backlog, zone)}: nothing could be fired then. {then}"
+        then = f"It is more than {_minutes(limit)} late now. Press “Send now” if it still matters."
+    return f"Missed {_what(backlog, zone)}: Paceline was not running. {then}"
 
 
 def overlapped(going: Sequence[Run]) -> str:
-    """Why a moment was skipped: `going` are the open runs of its reminder."""
+    """Return why a moment was skipped: `going` are the open runs of its reminder."""
     last = going[-1]
     if len(going) > 1:
-        return f"Skipped: run {last.pk} waits already for run {going[0].pk} to end."
-    remedy = "Resume or cancel that one." if last.status == "paused" else "The next moment comes as planned."
+        return f"Skipped: run {last.pk} already waits for run {going[0].pk} to end."
+    remedy = "Resume or cancel that run." if last.status == "paused" else "The next one comes as planned."
     return f"Skipped: run {last.pk} of this reminder was still {last.status}. {remedy}"
 
 
@@ -35,9 +35,9 @@ def _what(backlog: Backlog, zone: str) -> str:
     if first is None or last is None:
         raise ValueError("Nothing was missed.")
     if backlog.missed > MOST_COUNTED:
-        return f"more than {MOST_COUNTED:,} moments since {moment(first, zone)}"
+        return f"more than {MOST_COUNTED:,} times since {moment(first, zone)}"
     if backlog.missed > 1:
-        return f"{backlog.missed} moments from {moment(first, zone)} to {moment(last, zone)}"
+        return f"{backlog.missed} times from {moment(first, zone)} to {moment(last, zone)}"
     return moment(last, zone)
 
 

@@ -1,31 +1,33 @@
-"""Thin tasks: ids in, one call."""
+"""Celery tasks of reminders. Each takes ids and makes one call."""
 
 from config.celery import app
-from delivery.inbound import handling as inbound
-from delivery.inbound import intake
+from delivery.engine import clock_reading
+from delivery.inbound import store
 from reminders import due
+from reminders.conversations import replies
 from reminders.follow_ups import tick as follow_ups
-from reminders.inbound import handle
 
 
 @app.task(name="reminders.fire_due", expires=10)
 def fire_due() -> None:
-    due.tick()
+    if not clock_reading.why_not():
+        due.tick()
 
 
-@app.task(name=intake.WORK)
+@app.task(name=store.WORK)
 def work_on_inbound(account_id: int) -> None:
-    inbound.work(account_id, on_message=handle)
+    replies.work(account_id)
 
 
 @app.task(name="reminders.sweep_inbound", expires=50)
 def sweep_inbound() -> None:
-    inbound.sweep(on_message=handle)
+    replies.sweep()
 
 
 @app.task(name="reminders.follow_up", expires=25)
 def follow_up() -> None:
-    follow_ups.tick()
+    if not clock_reading.why_not():
+        follow_ups.tick()
 
 
 @app.task(name="reminders.clean_follow_ups", expires=600)

@@ -1,54 +1,149 @@
 """A test of a reminder: its message to the operator's own address, as a real recipient would read it."""
 
-from accounts.addresses import BadAddressError, canonical
-from accounts.models import Account, User
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from accounts import own_addresses
+from accounts.models import Account, Recipient, User
 from accounts.models.account import Channel
+from accounts.own_addresses import NotAllowedError
 from accounts.roles import require_touch
-from delivery import test_send
-from delivery.render import MissingVariableError, render
-from delivery.tickets import Ticket
+from delivery.parts import MissingVariableError, render
+from delivery.trial import send
+from delivery.trial.tickets import Ticket
 from reminders.audience import some_of
 from reminders.drafts import NotPossibleError
 from reminders.fire import freeze
 from reminders.models import Reminder
-from reminders.preview import SAMPLE, values_of
+from reminders.preview import OFFERED, SAMPLE, values_of
+
+SAMPLE_VALUES = "sample"  # chosen instead of a recipient's id
 
 
-def try_out(reminder: Reminder, *, account_id: str, address: str, by: User) -> Ticket:
-    """Send it to `address` from one of the reminder's accounts, outside every count and inside the limits."""
+class NotConfirmedError(NotPossibleError):
+    """The address must be confirmed by a code before a test is sent there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A person's input: the account, the address, and whose values to use (a recipient's id, or "sample")."""
+
+    account_id: str = ""
+    address: str = ""
+    values: str = ""
+
+
+def try_out(reminder: Reminder, wish: Wish, *, by: User, code: str = "") -> Ticket:
+    """Send the reminder to the person's own address, counted in no run and inside the limits.
+
+    A `code` confirms the address first. Raises NotConfirmedError when one is needed, and NotPossibleError.
+    """
     require_touch(reminder, by)
-    firing, account = freeze(reminder), _account(reminder, account_id)
+    firing, account = freeze(reminder), account_of(reminder, wish.account_id)
     if not firing.parts:
         raise NotPossibleError("There is no message to try yet. Write one first.")
-    try:
-        to = canonical(account.channel, address).text
-    except BadAddressError as error:
-        raise NotPossibleError(str(error)) from error
-    somebody = some_of(reminder, 1)
-    values = values_of(somebody[0]) if somebody else dict(SAMPLE[Channel(reminder.channel)])
+    values = _values(reminder, wish.values)
     try:
         for text in (firing.subject, *(part.text for part in firing.parts)):
             render(text, values)
     except MissingVariableError as error:
         raise NotPossibleError(str(error)) from error
-    if not account.own_address:
-        Account.objects.filter(pk=account.pk).update(own_address=to)
+    address = _confirmed(account, wish.address, code, by)
     ticket = Ticket(
         account_id=account.pk,
+        person_id=by.pk,
         reminder_id=reminder.pk,
-        address=to,
+        address=address,
         action=firing.action,
         subject=firing.subject,
         parts=[part.as_json() for part in firing.parts],
         values=values,
     )
-    return test_send.ask(ticket, by=by)
+    return _ask(ticket, by)
 
 
-def _account(reminder: Reminder, account_id: str) -> Account:
-    """The one that was chosen, else the first."""
-    shares = reminder.reminder_accounts.select_related("account").order_by("position", "id")
+def ask_for_code(reminder: Reminder, wish: Wish, *, by: User) -> Ticket:
+    """Send a code to the address, which confirms the address when it is typed; raises NotPossibleError."""
+    require_touch(reminder, by)
+    account = account_of(reminder, wish.account_id)
+    ticket = Ticket(
+        account_id=account.pk,
+        person_id=by.pk,
+        kind="code",
+        reminder_id=reminder.pk,
+        address=_read(account, wish.address),
+        action=own_addresses.action_for(account),
+        subject="",
+        parts=[],
+        values={},
+    )
+    return _ask(ticket, by)
+
+
+def account_of(reminder: Reminder, account_id: str) -> Account:
+    """Return the chosen account of the reminder, else its first; raises NotPossibleError."""
+    shares = reminder.reminder_accounts.select_related("account__owner").order_by("position", "id")
     accounts = {str(share.account_id): share.account for share in shares}
     if not accounts:
         raise NotPossibleError("There is no account to send from. Choose one first.")
     return accounts.get(account_id) or next(iter(accounts.values()))
+
+
+def offered(reminder: Reminder) -> list[Recipient]:
+    """Return some recipients whose values a test can be filled with."""
+    return some_of(reminder, OFFERED)
+
+
+def code_is_under_way(reminder: Reminder, wish: Wish, *, by: User) -> bool:
+    """Return whether a code for the typed address was requested a moment ago."""
+    try:
+        account = account_of(reminder, wish.account_id)
+        return own_addresses.waits_for_code(account, by, _read(account, wish.address))
+    except NotPossibleError:
+        return False
+
+
+def _confirmed(account: Account, typed: str, code: str, by: User) -> str:
+    """Return the address when it is the person's own; a right code makes it so."""
+    address = _read(account, typed)
+    try:
+        if why := own_addresses.why_not(account, address):
+            raise NotPossibleError(why)
+        if own_addresses.is_confirmed(account.pk, by.pk, address):
+            return address
+        if not code:
+            raise NotConfirmedError(
+                f"{address} is not confirmed as yours yet. Have a code sent there, and type it here once."
+            )
+        own_addresses.confirm(account, by, address, code)
+    except NotAllowedError as error:
+        raise NotConfirmedError(str(error)) from error
+    return address
+
+
+def _values(reminder: Reminder, chosen: str) -> Mapping[str, object]:
+    """Return the values of the chosen recipient, of the first one when none was chosen, or sample values."""
+    somebody = [] if chosen == SAMPLE_VALUES else offered(reminder)
+    found = next((each for each in somebody if str(each.pk) == chosen), somebody[0] if somebody else None)
+    return values_of(found) if found else dict(SAMPLE[Channel(reminder.channel)])
+
+
+def _read(account: Account, typed: str) -> str:
+    try:
+        return own_addresses.read(account, typed)
+    except NotAllowedError as error:
+        raise NotPossibleError(str(error)) from error
+
+
+def _ask(ticket: Ticket, by: User) -> Ticket:
+    try:
+        return send.ask(ticket, by=by)
+    except NotAllowedError as error:
+        raise NotPossibleError(str(error)) from error
+    except (RedisError, OperationalError) as error:
+        raise NotPossibleError(
+            "Redis does not answer, so nothing was sent. Try again in a minute."
+        ) from error

@@ -1,4 +1,4 @@
-"""Takes in media files: only kinds that channels carry, known by their content, each kept once per owner."""
+"""Accepts media files: only kinds that channels can send, recognized by content, each stored once per owner."""
 
 import hashlib
 import warnings
@@ -19,7 +19,7 @@ from reminders.models.media import by_content
 
 MEGABYTE = 1024 * 1024
 REST_OF_THE_FORM = 2 * MEGABYTE
-HEAD = 8192  # bytes by which a kind is known
+HEAD = 8192  # bytes by which a kind is recognized
 
 IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 VIDEOS = frozenset({"video/mp4", "video/3gpp", "video/quicktime", "video/x-m4v", "video/webm"})
@@ -39,15 +39,15 @@ KINDS = (
 
 
 class BadUploadError(ValidationError):
-    """A file that is not taken; its text is for the operator who chose it."""
+    """A file that is not accepted. The text is for the operator who chose it."""
 
 
 class TooLargeError(BadUploadError):
-    """A file above MEDIA_MAX_MB."""
+    """A file larger than MEDIA_MAX_MB."""
 
 
 class SizeGuard(FileUploadHandler):
-    """Refuses a request that is larger than any file may be before it fills the disk: page 413."""
+    """Refuses a request that is larger than any file may be, before it fills the disk: page 413."""
 
     def handle_raw_input(
         self,
@@ -68,7 +68,7 @@ class SizeGuard(FileUploadHandler):
 
 
 def store(upload: "UploadedFile[Any]", *, owner: User) -> Media:
-    """The file as media of `owner`: the row that holds the same content already, or a new one."""
+    """Return the file as media of `owner`: the row that already holds the same content, or a new one."""
     content_type = _checked(upload)
     sha256 = _digest(upload)
     media = Media(
@@ -88,7 +88,7 @@ def store(upload: "UploadedFile[Any]", *, owner: User) -> Media:
 
 
 def _checked(upload: "UploadedFile[Any]") -> str:
-    """The kind of the file by what is in it."""
+    """Return the kind of the file by its content."""
     most = settings.MEDIA_MAX_MB * MEGABYTE
     if not upload.size:
         raise BadUploadError(f"{upload.name} is empty. Choose another file.")
@@ -120,7 +120,7 @@ def _opens(upload: "UploadedFile[Any]") -> bool:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             Image.open(upload).verify()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning):
-        return False  # Pillow says in many ways that a file is broken
+        return False  # Pillow raises many different errors for a broken file
     finally:
         upload.seek(0)
     return True

@@ -1,5 +1,5 @@
-"""A practice gateway: behaves like a messaging gateway, on one's own machine, and keeps a log of everything.
+"""A practice gateway: behaves like a messaging gateway, on your own machine, and keeps a log of everything.
 
-It is a program of its own (`python -m sandbox`) and imports nothing of Paceline: what it says it received is
-the word of a witness. docs/sandbox.md tells how to use it.
+It is a program of its own (`python -m sandbox`) and imports nothing of Paceline, so that its log of received messages
+is independent evidence. docs/sandbox.md tells how to use it.
 """

@@ -1,4 +1,4 @@
-"""One account of the sandbox: its state, its dice, what it received lately, and its pairing codes."""
+"""One account of the sandbox: its state, its random numbers, what it received lately, and its pairing codes."""
 
 from collections import deque
 from enum import StrEnum
@@ -12,11 +12,11 @@ MINUTE = 60_000
 HOUR = 3_600_000
 FIRST_CODE_MS, NEXT_CODE_MS = 60_000, 20_000
 PAIRING_MS = FIRST_CODE_MS + 5 * NEXT_CODE_MS
-TYPEABLE = "ABCDEFGHJKLMNPQRSTVWXYZ123456789"  # without letters that are taken for others
+TYPEABLE = "ABCDEFGHJKLMNPQRSTVWXYZ123456789"  # without letters that look like others
 
 
 class State(StrEnum):
-    """What a gateway says about an account."""
+    """The states that a gateway reports for an account."""
 
     WORKING = "WORKING"
     SCAN_QR_CODE = "SCAN_QR_CODE"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class Recent:
-    """The moments of the last events, oldest first, as many as a limit can ask for."""
+    """The times of the last events, oldest first, as many as a limit can ask for."""
 
     __slots__ = ("_keep_ms", "_times")
 
@@ -43,21 +43,21 @@ class Recent:
         self._times.clear()
 
     def reaches(self, count: int, window_ms: int, now: int) -> bool:
-        """Whether at least `count` events lie in the window that ends now."""
+        """Return whether at least `count` events lie in the window that ends now."""
         times = self._times
         return len(times) >= count and times[-count] > now - window_ms
 
     def room_at(self, limit: int, window_ms: int) -> int:
-        """When one more event fits under a limit that is reached."""
+        """Return when one more event fits under a limit that is reached."""
         return self._times[-limit] + window_ms
 
     def count(self, window_ms: int, now: int) -> int:
-        """How many events lie in the window that ends now. Walks over them: for pages, not for requests."""
+        """Return how many events lie in the window that ends now. Walks over them: for pages, not for requests."""
         return sum(1 for at in self._times if at > now - window_ms)
 
 
 class Account:
-    """What the gateway knows about one account."""
+    """The gateway's knowledge of one account."""
 
     def __init__(self, name: str, behaviour: Behaviour) -> None:
         self.name = name
@@ -76,13 +76,13 @@ class Account:
         self._pairing_since: int | None = None
 
     def behave(self, behaviour: Behaviour) -> None:
-        """Take on another behaviour; the dice start anew where the seed is another."""
+        """Set another behaviour; the random numbers start again where the seed differs."""
         if behaviour.seed != self.behaviour.seed:
             self.dice = Random(behaviour.seed or None)
         self.behaviour = behaviour
 
     def become(self, state: State) -> None:
-        """Set the state by hand. A ban that is lifted forgets what led to it, or it would be back at once."""
+        """Set the state by hand. Ending a ban also clears the counts that led to it, or it would be back at once."""
         if self.state is State.BANNED and state is not State.BANNED:
             self.received.clear()
         self.state = state
@@ -102,7 +102,7 @@ class Account:
         self.paired = False
 
     def latency(self) -> float:
-        """Seconds to wait before the next answer."""
+        """Return the seconds to wait before the next answer."""
         jitter = self.behaviour.jitter_ms
         return (self.behaviour.latency_ms + (self.dice.random() * jitter if jitter else 0)) / 1000
 
@@ -116,13 +116,13 @@ class Account:
             self.become(State.BANNED)
 
     def state_at(self, now: int) -> State:
-        """The state, after pairing codes that nobody scanned have run out."""
+        """Return the state, after pairing codes that nobody scanned have expired."""
         if self._pairing_since is not None and now - self._pairing_since >= PAIRING_MS:
             self.become(State.STOPPED)
         return self.state
 
     def pairing_code(self, now: int) -> tuple[str, int] | None:
-        """The code to scan now and for how many milliseconds more; None when the account needs none.
+        """Return the code to scan now and for how many milliseconds more; None when the account needs none.
 
         The first code holds for a minute, the next ones for 20 s each; after six of them the account is
         stopped, and asking again starts over.
@@ -135,14 +135,14 @@ class Account:
         return f"sandbox:{self.name}:{since:x}:{number}", left
 
     def typed_code(self, now: int) -> str | None:
-        """A code to type into the phone; None when the account needs none."""
+        """Return a code to type into the phone; None when the account needs none."""
         if not self._pairs(now):
             return None
         letters = "".join(choice(TYPEABLE) for _ in range(8))
         return f"{letters[:4]}-{letters[4:]}"
 
     def _pairs(self, now: int) -> bool:
-        """Whether the account waits for its phone; asking makes a stopped one wait."""
+        """Return whether the account waits for its phone; asking makes a stopped one wait."""
         if self.state_at(now) not in {State.SCAN_QR_CODE, State.STOPPED}:
             return False
         if self._pairing_since is None:

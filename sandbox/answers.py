@@ -1,4 +1,4 @@
-"""How an answer leaves: whole, or broken as the behaviour wants it."""
+"""Sends an answer: whole, or broken as the behaviour wants."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ async def perform(request: web.Request, reply: Reply) -> web.StreamResponse:
 
 
 async def _cut(request: web.Request, payload: Mapping[str, object]) -> web.StreamResponse:
-    """Announce the whole answer, send half of it, close."""
+    """Announce the whole answer, send half of it, and close."""
     body = json.dumps(payload).encode()
     response = web.StreamResponse(status=201, headers=JSON | {"Content-Length": str(len(body))})
     await response.prepare(request)

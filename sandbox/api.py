@@ -1,4 +1,4 @@
-"""What a gateway offers its clients, under /api/{account}/: messages, media, groups. All carry the account's token."""
+"""The gateway's interface under /api/{account}/: messages, media, groups. All requests carry the account's token."""
 
 from urllib.parse import unquote
 
@@ -73,7 +73,7 @@ def _whole(request: web.Request, name: str, default: int, most: int) -> int:
 
 
 async def _receive(request: web.Request) -> tuple[int, bytes | None]:
-    """How large the body is, and its bytes where the page can show so many. Stops past the limit."""
+    """Return the size of the body, and its bytes where the page can show so many. Stops past the limit."""
     size, kept = 0, bytearray()
     async for chunk in request.content.iter_any():
         size += len(chunk)

@@ -1,4 +1,4 @@
-"""How an account of the sandbox behaves: what can be set, in which range, and how it is read from JSON."""
+"""The behaviour of an account of the sandbox: its settings, their ranges, and how they are read from JSON."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -8,7 +8,7 @@ MAX_COUNTED = 20_000  # the highest limit per minute or hour that can be watched
 
 
 class BehaviourError(ValueError):
-    """A value that no behaviour can have, in a sentence for whoever set it."""
+    """Raised for a value that no behaviour can have; the text is for the person who set it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Behaviour:
     garbage: float = 0.0  # delivers, then answers 200 with something that is not JSON
     lock_first_contacts: bool = False  # takes messages to new chats, and reports them as failed
     groups: int = 12
-    seed: int = 0  # of the dice; 0 throws differently at every start
+    seed: int = 0  # of the random numbers; 0 differs at every start
 
 
 MOST: Mapping[str, int] = {
@@ -48,12 +48,12 @@ KINDS: Mapping[str, object] = {field.name: field.type for field in fields(Behavi
 
 
 def changed(old: Behaviour, wishes: Mapping[str, Any]) -> Behaviour:
-    """`old` with the wishes of a JSON object; raises BehaviourError for a wish that cannot be granted."""
+    """Return `old` with the changes of a JSON object; raise BehaviourError for a value that is not possible."""
     return replace(old, **{name: _value(name, wish) for name, wish in wishes.items()})
 
 
 def as_json(behaviour: Behaviour) -> dict[str, Any]:
-    """`behaviour` as a JSON object, sets as sorted lists."""
+    """Return `behaviour` as a JSON object, sets as sorted lists."""
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
         for name, value in asdict(behaviour).items()
@@ -86,7 +86,7 @@ def _whole(name: str, wish: object) -> int:
 
 
 def _rate(name: str, wish: object) -> float:
-    """A share; true and false stand for always and never."""
+    """Return a share; true and false stand for always and never."""
     if not isinstance(wish, int | float) or not 0 <= wish <= 1:
         raise BehaviourError(f"{name} is a number from 0 to 1.")
     return float(wish)

@@ -1,4 +1,4 @@
-"""The chats that the page shows: the last messages of each, the coldest chats forgotten first."""
+"""The chats that the page shows: the last messages of each; the chats without new messages are dropped first."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Bubble:
 
 @dataclass(slots=True, kw_only=True)
 class Chat:
-    """What one account delivered to one recipient."""
+    """The messages that one account delivered to one recipient."""
 
     account: str
     to: str
@@ -61,7 +61,7 @@ class Chats:
             del self._all[account, to]
 
     def _warm(self, account: str, to: str) -> Chat:
-        """The chat, moved to the warm end; made where there is none."""
+        """Return the chat, moved to the newest end; made where there is none."""
         mine = self._of.setdefault(account, OrderedDict())
         chat = self._all.get((account, to))
         if chat is None:
@@ -78,5 +78,5 @@ class Chats:
 
 
 def shown(text: str) -> str:
-    """The part of a text that a chat keeps."""
+    """Return the part of a text that a chat keeps."""
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + " …"

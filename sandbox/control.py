@@ -1,4 +1,4 @@
-"""How one plays with an account, under /control: no token, for tests, demonstrations and the page."""
+"""Controls of an account, under /control: no token, for tests, demonstrations and the page."""
 
 import json
 from typing import Any
@@ -40,19 +40,19 @@ async def forget(request: web.Request) -> web.Response:
 
 @routes.put("/control/{account}")
 async def replace(request: web.Request) -> web.Response:
-    """Make the account, or set it anew: what the body does not name goes back to its default."""
+    """Make the account, or set it again: every setting that the body does not name goes back to its default."""
     return await _set(request, keep=False)
 
 
 @routes.patch("/control/{account}")
 async def change(request: web.Request) -> web.Response:
-    """Change what the body names."""
+    """Change the settings that the body names."""
     return await _set(request, keep=True)
 
 
 @routes.post("/control/{account}/chats/{to}")
 async def write_back(request: web.Request) -> web.Response:
-    """Somebody in a chat writes to the account: `{"text"}`."""
+    """Write to the account as a person in a chat: `{"text"}`."""
     gateway = request.app[GATEWAY]
     account, text = gateway.account(request.match_info["account"]), _wishes(await request.read()).get("text")
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_CHARS:
@@ -88,7 +88,7 @@ def _wishes(body: bytes) -> dict[str, Any]:
 
 
 def _apply(account: Account, wishes: dict[str, Any], base: Behaviour) -> None:
-    """All of the wishes, or none where one cannot be granted."""
+    """Apply all of the changes, or none where one is not possible."""
     state, name, token = (wishes.pop(word, None) for word in ("state", "name", "token"))
     if state is not None and state not in set(State):
         raise BehaviourError(f"state is one of {', '.join(State)}.")

@@ -1,4 +1,4 @@
-"""Tells open pages that something changed; they read it again."""
+"""Tells open pages that something changed; the pages then read everything again."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Feed:
-    """Costs the gateway next to nothing while no page is open."""
+    """Announces changes. It costs the gateway almost nothing while no page is open."""
 
     def __init__(self) -> None:
         self._pages: set[asyncio.Event] = set()
@@ -17,7 +17,7 @@ class Feed:
 
     @contextmanager
     def watch(self) -> Iterator[asyncio.Event]:
-        """An event that is set at every change; whoever waits for it clears it."""
+        """Return an event that is set at every change; the code that waits for it clears it."""
         page = asyncio.Event()
         self._pages.add(page)
         try:

@@ -21,18 +21,18 @@ from sandbox.feed import Feed
 from sandbox.incoming import BadRequestError, Incoming, parse
 from sandbox.keys import Keys
 from sandbox.log import MAX_LOGGED_TEXT, TAIL_BYTES, Line, Log, read
-from sandbox.media import MAX_UPLOAD_BYTES, Shelf, Upload
+from sandbox.media import MAX_UPLOAD_BYTES, Upload, Uploads
 from sandbox.reports import Reports, Webhook
 from sandbox.verdict import Fault, Verdict
 
 MAX_ACCOUNTS = 10_000
 LOCK_MS = 24 * 3_600_000
-LOCKED = "463"  # what WhatsApp calls its reach-out time lock
+LOCKED = "463"  # WhatsApp's name for this is "reach-out time lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the HTTP side has to do."""
+    """The answer that the HTTP side has to send."""
 
     status: int
     payload: Mapping[str, object]
@@ -65,7 +65,7 @@ class Gateway:
         self.feed.touch()
 
     def restore(self) -> None:
-        """Take up where the log ends: keys, handles and chats. Behaviours and tokens start anew."""
+        """Continue where the log ends: keys, handles and chats. Behaviours and tokens start again."""
         for line in read(self._log.path, last_bytes=TAIL_BYTES):
             if line["kind"] == "forget":
                 self._forget(line["account"])
@@ -79,7 +79,7 @@ class Gateway:
     def _empty(self) -> None:
         self.accounts: dict[str, Account] = {}
         self.chats = Chats()
-        self.shelf = Shelf()
+        self.uploads = Uploads()
         self._keys = Keys()
 
     def _forget(self, name: str) -> None:
@@ -88,11 +88,11 @@ class Gateway:
             return
         self.accounts.pop(name, None)
         self.chats.forget(name)
-        self.shelf.forget(name)
+        self.uploads.forget(name)
         self._keys.forget(name)
 
     def account(self, name: str) -> Account:
-        """The account of that name, made on first use."""
+        """Return the account of that name, made on first use."""
         account = self.accounts.get(name)
         if account is None:
             if len(self.accounts) >= MAX_ACCOUNTS:
@@ -102,7 +102,7 @@ class Gateway:
         return account
 
     def admit(self, name: str, authorization: str) -> Account:
-        """The account, if the token is its own; the first token that it is used with becomes its own."""
+        """Return the account, if the token is its own; the first token that it is used with becomes its own."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise BadRequestError(401, "unauthorized", "Send `Authorization: Bearer <token>`.")
@@ -117,7 +117,7 @@ class Gateway:
     def start(
         self, *, at: int, name: str, authorization: str, webhook: Webhook | None, pair: bool
     ) -> Account:
-        """Start the account's session, and remember where it reports to; `pair` asks a new one for its phone."""
+        """Start the account's session, and store where it reports to; `pair` asks a new one for its phone."""
         new = name not in self.accounts
         account = self.admit(name, authorization)
         if new and pair:
@@ -131,7 +131,7 @@ class Gateway:
         return account
 
     def tell_state(self, account: Account) -> None:
-        """Report the state of an account, where it is another than the one reported last."""
+        """Report the state of an account, where it differs from the one reported last."""
         state = account.state_at(now_ms())
         if state is not account.told:
             account.told = state
@@ -139,7 +139,7 @@ class Gateway:
             self.feed.touch()
 
     def answer(self, account: Account, to: str, text: str) -> str:
-        """Somebody in the chat writes back; the id of what they wrote."""
+        """Write back as a person in the chat; return the id of the message."""
         line = _line(at=now_ms(), account=account.name, kind="reply", size=len(text))
         line["id"] = f"r{line['at']:x}-{next(self._ids):x}"
         _describe(line, Incoming(to=to, text=text, media="", reference=""))
@@ -153,7 +153,7 @@ class Gateway:
         return line["id"]
 
     def read(self, name: str, to: str) -> None:
-        """Somebody opened the chat."""
+        """Mark the chat as read, as a person who opened it."""
         chat, account = self.chats.get(name, to), self.accounts.get(name)
         if chat is None or account is None or not chat.unread:
             return
@@ -191,12 +191,12 @@ class Gateway:
             return self._turn_away(line, error)
         ruling = verdict.of_upload(account)
         if ruling.delivers:
-            self.shelf.put(upload, content)
+            self.uploads.put(upload, content)
             line["media"] = upload.handle
         return self._conclude(account, ruling, line, {"handle": upload.handle})
 
     def _take(self, account: Account, incoming: Incoming, line: Line) -> Reply:
-        media_known = not incoming.media or self.shelf.knows(incoming.media, account.name)
+        media_known = not incoming.media or self.uploads.knows(incoming.media, account.name)
         ruling = verdict.of_message(account, to=incoming.to, media_known=media_known, at=line["at"])
         _describe(line, incoming)
         line["idempotent"] = bool(line["key"]) and account.behaviour.idempotent
@@ -222,7 +222,7 @@ class Gateway:
         return account.behaviour.lock_first_contacts and self.chats.get(account.name, to) is None
 
     def _lock(self, account: Account, line: Line) -> None:
-        """As WhatsApp does it: the message is taken, and its failure told later."""
+        """Take the message and report its failure later, as WhatsApp does."""
         at, line["id"] = line["at"], f"m{line['at']:x}-{next(self._ids):x}"
         self._report(account, at, "receipt", message={"id": line["id"]}, state="failed", code=LOCKED)
         self._report(account, at, "first_contacts_locked", until=at + LOCK_MS, code=LOCKED)
@@ -262,7 +262,7 @@ class Gateway:
         if line["idempotent"]:
             self._keys.remember(line["account"], line["key"])
         if line["kind"] == "media":
-            self.shelf.put(
+            self.uploads.put(
                 Upload(
                     handle=line["media"],
                     account=line["account"],
@@ -296,7 +296,7 @@ def _check_size(upload: Upload) -> None:
 
 
 def _failure(ruling: Verdict) -> dict[str, object]:
-    """The body of a failed answer. `accepted` is said only where the sandbox is honest about it."""
+    """Return the body of a failed answer. `accepted` is included only where the sandbox tells the truth about it."""
     failure: dict[str, object] = {"error": ruling.error, "message": ruling.reason}
     if ruling.error == "try_again":
         failure["accepted"] = False
@@ -310,7 +310,7 @@ def _describe(line: Line, incoming: Incoming) -> None:
 
 
 def _line(*, at: int, account: str, kind: str, key: str = "", size: int = 0) -> Line:
-    """A line about a request that nothing is known about yet."""
+    """Return a line about a request of which nothing is known yet."""
     return Line(
         at=at, account=account, kind=kind, to="", key=key, idempotent=False, text="", hash="", chars=0,
         media="", type="", bytes=size, delivered=False, duplicate=False, status=0, fault="", id="",

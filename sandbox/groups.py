@@ -45,7 +45,7 @@ def group(account: str, number: int) -> Group:
 
 
 def name(number: int) -> str:
-    """The name of group `number`; no two of the first hundred thousand are the same."""
+    """Return the name of group `number`; no two of the first hundred thousand are the same."""
     if number < len(FIRST):
         return FIRST[number]
     round_, place = divmod(number - len(FIRST), len(WHOSE) * len(WHAT))
@@ -56,7 +56,7 @@ def name(number: int) -> str:
 
 
 def number_of(account: str, address: str) -> int | None:
-    """Which group of `account` has this id, if it can have one."""
+    """Return which group of `account` has this id, if any can have it."""
     prefix, digits = address[:12], address[12:18]
     if len(address) == 23 and prefix == _prefix(account) and address.endswith("@g.us") and digits.isdecimal():
         return int(digits)

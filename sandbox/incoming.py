@@ -1,4 +1,4 @@
-"""A message as the gateway's interface takes it."""
+"""Reads a message in the format of the gateway's interface."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ MAX_CHARS = 65_536
 
 
 class BadRequestError(ValueError):
-    """The request cannot be understood; `error` is what the answer says."""
+    """Raised when the request cannot be understood; `error` is the text of the answer."""
 
     def __init__(self, status: int, error: str, reason: str) -> None:
         super().__init__(reason)
@@ -27,7 +27,7 @@ class Incoming:
 
 
 def parse(body: bytes) -> Incoming:
-    """The message in a request's body; raises BadRequestError."""
+    """Return the message in a request's body; raise BadRequestError."""
     message = read_object(body)
     to, media = _text(message, "to"), _text(message, "media")
     text = _text(message, "caption" if media else "text")
@@ -41,7 +41,7 @@ def parse(body: bytes) -> Incoming:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body; raises BadRequestError."""
+    """Return the JSON object in a body; raise BadRequestError."""
     try:
         message = json.loads(body)
     except ValueError:

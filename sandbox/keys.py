@@ -1,4 +1,4 @@
-"""The idempotency keys that were honoured, so that a message sent again is delivered once."""
+"""Keeps the idempotency keys that were honoured, so that a message sent again is delivered once."""
 
 from collections import Counter
 from hashlib import blake2b
@@ -15,7 +15,7 @@ class Keys:
         self._forgotten: Counter[str] = Counter()
 
     def remember(self, account: str, key: str) -> tuple[str, bool]:
-        """The id that belongs to the key, and whether the key is new."""
+        """Return the id that belongs to the key, and whether the key is new."""
         digest = blake2b(
             f"{self._forgotten[account]}\n{account}\n{key}".encode(errors="surrogatepass"), digest_size=8
         ).digest()
@@ -28,5 +28,5 @@ class Keys:
         return f"k{fingerprint:016x}", new
 
     def forget(self, account: str) -> None:
-        """From now on the account's keys are new. The old ones leave as they grow old."""
+        """Forget the account's keys: from now on all count as new. The old entries are dropped as they age."""
         self._forgotten[account] += 1

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TypedDict
 
 MAX_LOGGED_TEXT = 200
-TAIL_BYTES = 64 * 2**20  # what a start reads: about 150,000 lines, in a few seconds
+TAIL_BYTES = 64 * 2**20  # bytes that a start reads: about 150,000 lines, in a few seconds
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Line(TypedDict):
-    """What the witness says about one request."""
+    """One line of the log: the facts of one request."""
 
     at: int  # milliseconds since 1970, at receipt
     account: str
@@ -35,7 +35,7 @@ class Line(TypedDict):
 
 
 class Log:
-    """Appends whole lines to one file; whoever reads the file sees each at once."""
+    """Appends whole lines to one file; readers of the file see each line at once."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ class Log:
 
 
 def read(path: Path, last_bytes: int | None = None) -> Iterator[Line]:
-    """The lines of a log, oldest first; a last line that is still being written is left out."""
+    """Return the lines of a log, oldest first; a last line that is still being written is left out."""
     if not path.exists():
         return
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Uploaded media: which handle belongs to whom, and the bytes of the latest for the page to show."""
+"""Uploaded media: the owner of each handle, and the bytes of the latest files for the page to show."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Upload:
     size: int
 
 
-class Shelf:
-    """A handle is good for the account that uploaded it, and for no other."""
+class Uploads:
+    """The uploads. A handle works only for the account that uploaded it."""
 
     def __init__(self) -> None:
         self._uploads: OrderedDict[str, Upload] = OrderedDict()

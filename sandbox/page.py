@@ -1,4 +1,4 @@
-"""The page at /: what it reads, and how it learns that there is something new to read."""
+"""Serves the page at / and its data, and tells the page when there is something new to read."""
 
 import asyncio
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ async def index(_request: web.Request) -> web.FileResponse:
 
 @routes.get("/page/view")
 async def view(request: web.Request) -> web.Response:
-    """Everything that the page shows now, in one snapshot."""
+    """Return everything that the page shows now, in one snapshot."""
     gateway, query = request.app[GATEWAY], request.query
     account = gateway.accounts.get(query.get("account", ""))
     shown: dict[str, Any] = {"accounts": _accounts(gateway, query.get("find_account", ""))}
@@ -57,7 +57,7 @@ async def view(request: web.Request) -> web.Response:
 
 @routes.get("/page/live")
 async def live(request: web.Request) -> web.StreamResponse:
-    """Server-sent events: one at every change, with a breath in between."""
+    """Send an event at every change, with a short pause in between (server-sent events)."""
     headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     response = web.StreamResponse(headers=headers)
     await response.prepare(request)
@@ -76,9 +76,9 @@ async def mark_read(request: web.Request) -> web.Response:
 
 @routes.get("/page/media/{handle}")
 async def content(request: web.Request) -> web.Response:
-    """The bytes of an upload. Only what a browser can show without running it goes out under its own type."""
-    shelf, handle = request.app[GATEWAY].shelf, request.match_info["handle"]
-    upload, found = shelf.get(handle), shelf.content(handle)
+    """Return the bytes of an upload. Only types that a browser shows without running them keep their own type."""
+    uploads, handle = request.app[GATEWAY].uploads, request.match_info["handle"]
+    upload, found = uploads.get(handle), uploads.content(handle)
     if upload is None or found is None:
         return failure(404, "unknown_media", "These bytes are not kept any more.")
     kind = upload.content_type if upload.content_type in SHOWABLE else "application/octet-stream"
@@ -96,7 +96,7 @@ async def _news(changes: asyncio.Event) -> bytes:
 
 
 def _accounts(gateway: Gateway, find: str) -> dict[str, Any]:
-    """The accounts that match, the latest active first."""
+    """Return the accounts that match, the latest active first."""
     wanted = find.casefold()
     found = [
         a for a in gateway.accounts.values() if wanted in a.name.casefold() or wanted in a.title.casefold()
@@ -118,7 +118,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 
 def _chats(gateway: Gateway, account: Account, find: str) -> list[dict[str, Any]]:
-    """Chats with messages, the latest first, then groups that none came to yet."""
+    """Return chats with messages, the latest first, then groups without messages."""
     shown: list[dict[str, Any]] = []
     for chat in _all_chats(gateway, account):
         if len(shown) == MAX_CHATS_SHOWN:
@@ -159,7 +159,7 @@ def _thread(gateway: Gateway, account: Account, to: str) -> dict[str, Any]:
 
 
 def _bubble(gateway: Gateway, bubble: Bubble) -> dict[str, Any]:
-    upload = gateway.shelf.get(bubble.media) if bubble.media else None
+    upload = gateway.uploads.get(bubble.media) if bubble.media else None
     return {
         "id": bubble.id,
         "at": bubble.at,
@@ -170,7 +170,7 @@ def _bubble(gateway: Gateway, bubble: Bubble) -> dict[str, Any]:
             "name": upload.filename,
             "type": upload.content_type,
             "size": upload.size,
-            "kept": gateway.shelf.content(upload.handle) is not None,
+            "kept": gateway.uploads.content(upload.handle) is not None,
         }
         if upload
         else None,

@@ -31,7 +31,7 @@ class SandboxProcess:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns when requests are answered."""
+        """Start the process, and return when requests are answered."""
         command = [sys.executable, "-m", "sandbox", "--host", "127.0.0.1", "--port", str(self._port)]
         command += ["--log", str(self.log), "--groups", str(self._groups)]
         self._process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)  # noqa: S603
@@ -42,30 +42,30 @@ class SandboxProcess:
         self._port = int(said.rpartition(":")[2])
 
     def stop(self) -> None:
-        """Ask it to end, and wait until it has."""
+        """Ask the process to end, and wait until it has."""
         self._process.terminate()
         self._wait()
 
     def kill(self) -> None:
-        """End it without a word, as a crash would."""
+        """Kill the process without a warning, as a crash would."""
         self._process.kill()
         self._wait()
 
     def behave(self, account: str, **wishes: Any) -> dict[str, Any]:
-        """Change the behaviour, state, name or token of an account; the answer has all of it."""
+        """Change the behaviour, state, name or token of an account; return all of them."""
         changed: dict[str, Any] = json.loads(
             self._control("PATCH", f"/control/{quote(account, safe='')}", wishes)
         )
         return changed
 
     def write_back(self, account: str, to: str, text: str) -> str:
-        """Somebody in a chat writes to the account; the id of what they wrote."""
+        """Write to the account as a person in a chat; return the id of the message."""
         path = f"/control/{quote(account, safe='')}/chats/{quote(to, safe='')}"
         written: dict[str, str] = json.loads(self._control("POST", path, {"text": text}))
         return written["id"]
 
     def reset(self) -> None:
-        """Make it forget everything but its log."""
+        """Make the sandbox forget everything but its log."""
         self._control("DELETE", "/control")
 
     def _control(self, method: str, path: str, wishes: dict[str, Any] | None = None) -> bytes:

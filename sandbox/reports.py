@@ -1,4 +1,4 @@
-"""What an account reports to whoever registered for it: written down at once, sent by `sender.py`."""
+"""Collects an account's reports for its registered webhook: stored at once, sent by `sender.py`."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ MOST_WAITING = 10_000  # the oldest are dropped first
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Where an account's reports go, and what signs them."""
+    """The address for an account's reports, and the secret that signs them."""
 
     url: str
     secret: str = field(repr=False)
@@ -20,7 +20,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One event on its way."""
+    """One event that waits to be sent."""
 
     webhook: Webhook
     body: bytes
@@ -35,7 +35,7 @@ class Reports:
         self._numbers = count(1)
 
     def add(self, webhook: Webhook | None, *, at: int, account: str, event: str, **facts: Any) -> None:
-        """Costs nothing where nobody listens."""
+        """Add a report; does nothing where no webhook is registered."""
         if webhook is None:
             return
         report = {"id": f"e{at:x}-{next(self._numbers):x}", "at": at, "account": account, "event": event}
@@ -44,7 +44,7 @@ class Reports:
         self._some.set()
 
     async def next(self) -> Report:
-        """The oldest that waits; waits for one where there is none."""
+        """Return the oldest report; waits for one where there is none."""
         while not self._waiting:
             self._some.clear()
             await self._some.wait()

@@ -1,7 +1,7 @@
 """Sends reports as signed webhooks, a few times each, as gateways do.
 
 The signature is the hex HMAC-SHA256 of `<timestamp>.<body>`: the time is signed too, so an old report cannot be
-told again as a new one.
+sent again as a new one.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ SIDE_BY_SIDE = 4
 
 
 async def send_reports(reports: Reports) -> None:
-    """Send what comes in, until cancelled."""
+    """Send the reports that come in, until cancelled."""
     session = aiohttp.ClientSession(timeout=TIMEOUT, cookie_jar=aiohttp.DummyCookieJar())
     async with session, asyncio.TaskGroup() as group:
         for _ in range(SIDE_BY_SIDE):
@@ -35,7 +35,7 @@ async def _work(reports: Reports, session: aiohttp.ClientSession) -> None:
 
 
 async def _taken(report: Report, session: aiohttp.ClientSession) -> bool:
-    """Whether there is no point in sending it again: it was taken, or refused for good."""
+    """Return whether sending again is useless: the report was taken, or refused for good."""
     try:
         async with session.post(
             report.webhook.url, data=report.body, headers=signed(report), allow_redirects=False

@@ -1,6 +1,7 @@
-"""The web application and its life."""
+"""The web application, its start and its end."""
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -18,6 +19,19 @@ from sandbox.sender import send_reports
 
 MAX_JSON = 2 * 2**20
 BACKLOG = 2048  # a thousand accounts may connect at one moment
+
+
+class CannotListenError(Exception):
+    """Raised when the sandbox cannot listen at its address; the text says why and what to do."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        # An unknown host name has an error number below zero, with its own words.
+        number = error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror or str(error)
+        super().__init__(
+            f"The sandbox cannot listen on {host}:{port}: {why.lower()}. "
+            "Choose another port with --port or SANDBOX_PORT (0 takes a free one), or another --host."
+        )
 
 
 def make_app(gateway: Gateway) -> web.Application:
@@ -57,7 +71,10 @@ async def serve(
     )
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, backlog=BACKLOG).start()
+        try:
+            await web.TCPSite(runner, host, port, backlog=BACKLOG).start()
+        except OSError as error:
+            raise CannotListenError(host, port, error) from error
         ready(f"http://{host}:{runner.addresses[0][1]}")
         await _told_to_stop()
     finally:

@@ -1,4 +1,4 @@
-"""How a client connects an account, under /api/{account}/: its session, pairing, and whether a number exists."""
+"""Connects accounts, under /api/{account}/: sessions, pairing, and whether a number exists."""
 
 from aiohttp import web
 
@@ -13,7 +13,7 @@ routes = web.RouteTableDef()
 
 @routes.put("/api/{account}/session")
 async def start(request: web.Request) -> web.Response:
-    """Start it: `{"webhook": {"url", "secret"}, "pair": true}`, both optional."""
+    """Start the session: `{"webhook": {"url", "secret"}, "pair": true}`, both optional."""
     wishes = read_object(await request.read())
     account = request.app[GATEWAY].start(
         at=now_ms(),
@@ -55,7 +55,7 @@ async def qr(request: web.Request) -> web.Response:
 
 @routes.post("/api/{account}/pairing-code")
 async def pairing_code(request: web.Request) -> web.Response:
-    """A code to type on the phone: `{"phone": "+4915112345678"}`."""
+    """Return a code to type on the phone: `{"phone": "+4915112345678"}`."""
     phone = read_object(await request.read()).get("phone")
     if not isinstance(phone, str) or not phone.removeprefix("+").isdecimal():
         return failure(400, "bad_request", "`phone` is not a number.")
@@ -79,7 +79,7 @@ def admitted(request: web.Request) -> Account:
 
 
 def unpaired(request: web.Request) -> Account:
-    """The account, unless it was banned."""
+    """Return the account, unless it was banned."""
     account = admitted(request)
     if account.state is State.BANNED:
         raise BadRequestError(403, "account_banned", "The account was banned.")

@@ -1,4 +1,4 @@
-"""What becomes of a request: decided whole at the moment it is received, before any latency."""
+"""Decides the result of a request at the moment it is received, before any latency."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ NEVER_ANSWERED = 0
 
 
 class Fault(StrEnum):
-    """How an answer goes wrong on its way."""
+    """The way in which an answer is broken."""
 
     NONE = ""
     HANG = "hang"
@@ -34,7 +34,7 @@ ACCEPTED = Verdict(status=201, delivers=True)
 
 
 def of_message(account: Account, *, to: str, media_known: bool, at: int) -> Verdict:
-    """What becomes of one message; the account has counted it already."""
+    """Return the verdict on one message; the account has counted it already."""
     return (
         _unable(account)
         or _too_many(account, at)
@@ -46,7 +46,7 @@ def of_message(account: Account, *, to: str, media_known: bool, at: int) -> Verd
 
 
 def of_upload(account: Account) -> Verdict:
-    """What becomes of one media upload."""
+    """Return the verdict on one media upload."""
     return _unable(account) or _unlucky_before(account) or _unlucky_after(account) or ACCEPTED
 
 

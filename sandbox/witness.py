@@ -1,6 +1,6 @@
-"""Reads the sandbox's log as evidence: what was delivered, what twice, and how fast at worst.
+"""Reads the sandbox's log as evidence: what was delivered, what was delivered twice, and the highest speed.
 
-Tests and benchmarks judge by this, never by what the sender believes.
+Tests and benchmarks judge by this log, never by what the sender believes.
 """
 
 from collections import Counter, defaultdict
@@ -13,12 +13,12 @@ __all__ = ["Line", "deliveries", "doubles", "read", "times", "uploads", "worst_w
 
 
 def deliveries(path: Path, account: str | None = None) -> list[Line]:
-    """Every message that reached its recipient, in order of receipt."""
+    """Return every message that reached its recipient, in order of receipt."""
     return [line for line in _messages(path, account) if line["delivered"]]
 
 
 def uploads(path: Path, account: str | None = None) -> list[Line]:
-    """Every media file that was accepted."""
+    """Return every media file that was accepted."""
     return [
         line
         for line in read(path)
@@ -27,9 +27,9 @@ def uploads(path: Path, account: str | None = None) -> list[Line]:
 
 
 def doubles(path: Path, account: str | None = None) -> dict[tuple[str, str, str], int]:
-    """What was delivered more than once: (account, recipient, key) and how often.
+    """Return messages that were delivered more than once: (account, recipient, key) and how often.
 
-    The key names one part for one recipient; a message without one is known by its content.
+    The key names one part for one recipient; a message without a key is identified by its content.
     """
     seen = Counter(
         (line["account"], line["to"], line["key"] or f"{line['hash']} {line['media']}")
@@ -39,7 +39,7 @@ def doubles(path: Path, account: str | None = None) -> dict[tuple[str, str, str]
 
 
 def times(path: Path, *, delivered: bool = False) -> dict[str, list[int]]:
-    """When each account's messages were received, in milliseconds; or only of those delivered."""
+    """Return when each account's messages were received, in milliseconds; or only of those delivered."""
     by_account: defaultdict[str, list[int]] = defaultdict(list)
     for line in _messages(path, None):
         if line["delivered"] or not delivered:
@@ -48,7 +48,7 @@ def times(path: Path, *, delivered: bool = False) -> dict[str, list[int]]:
 
 
 def worst_window(moments: Iterable[int], ms: int) -> int:
-    """The most events in any window of `ms` milliseconds; two that lie exactly `ms` apart share none."""
+    """Return the most events in any window of `ms` milliseconds; two exactly `ms` apart share no window."""
     ordered = sorted(moments)
     worst = first = 0
     for last, moment in enumerate(ordered):

@@ -2,19 +2,28 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
 from django.test import override_settings
+from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import User
-from config.environment import broker_url
-from config.redis import client
-from delivery.wire import hang_up
+from config.redis.address import redis_address
+from config.redis.client import client
+from delivery.engine.loop import hang_up
+from tests.browser.chromium import HOW_TO_GET_IT, MISSING
 from tests.factories import OperatorFactory, StaffFactory, TeamMateFactory
 from tests.redis_database import free_database, with_database
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once how to get the browser tests, where they were skipped."""
+    if any(MISSING in str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(HOW_TO_GET_IT)
 
 
 @pytest.fixture
@@ -61,7 +70,9 @@ def redis_url() -> Iterator[str]:
         url = with_database(django_settings.REDIS_URL, number)
         layers: dict[str, Any] = deepcopy(django_settings.CHANNEL_LAYERS)
         layers["default"]["CONFIG"]["hosts"][0]["address"] = url
-        with override_settings(REDIS_URL=url, CELERY_BROKER_URL=broker_url(url), CHANNEL_LAYERS=layers):
+        with override_settings(
+            REDIS_URL=url, CELERY_BROKER_URL=redis_address(url).broker, CHANNEL_LAYERS=layers
+        ):
             client.cache_clear()
             yield url
 
@@ -72,6 +83,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     media, static = tmp_path_factory.mktemp("media"), tmp_path_factory.mktemp("static")
     with override_settings(MEDIA_ROOT=media, STATIC_ROOT=static):
         yield
+
+
+@pytest.fixture
+def traveling(settings: Settings) -> None:
+    """For tests that move the clock of this process alone: the servers' clocks stay where they are."""
+    settings.CLOCK_TOLERANCE_SECONDS = timedelta(days=36_500).total_seconds()
 
 
 @pytest.fixture

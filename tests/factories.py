@@ -19,14 +19,19 @@ from factory.helpers import post_generation
 
 from accounts.models import (
     Account,
+    AddressAlias,
     ConsentChange,
     GroupSync,
     Import,
     ImportRow,
     Limit,
+    OwnAddress,
     Recipient,
+    RefusedReports,
+    SendingStop,
     Tag,
     TeamMate,
+    TestMessage,
     User,
 )
 from accounts.models.account import Action, Channel
@@ -141,6 +146,66 @@ class GroupSyncFactory(Factory[GroupSync]):
         finished = Trait(finished_at=now(), seen=12, added=12)
 
     account = SubFactory(AccountFactory)
+
+
+class OwnAddressFactory(Factory[OwnAddress]):
+    """One that its person confirmed."""
+
+    class Meta:
+        model = OwnAddress
+
+    account = SubFactory(AccountFactory)
+    person = SelfAttribute("account.owner")
+    address = Sequence(lambda n: f"+6018{n:07}")
+    confirmed_at = now()
+
+
+class TestMessageFactory(Factory[TestMessage]):
+    """A test that was asked for."""
+
+    __test__ = False
+
+    class Meta:
+        model = TestMessage
+
+    account = SubFactory(AccountFactory)
+    person = SelfAttribute("account.owner")
+    address = Sequence(lambda n: f"+6018{n:07}")
+    kind = TestMessage.Kind.TEST
+    asked_at = now()
+
+
+class AddressAliasFactory(Factory[AddressAlias]):
+    class Meta:
+        model = AddressAlias
+
+    account = SubFactory(AccountFactory)
+    alias = Sequence(lambda n: f"{n + 10**12}@lid")
+    address = Sequence(lambda n: f"+6018{n:07}")
+    source = AddressAlias.Source.MESSAGE
+    learnt_at = now()
+
+
+class RefusedReportsFactory(Factory[RefusedReports]):
+    class Meta:
+        model = RefusedReports
+
+    account = SubFactory(AccountFactory)
+    count = 3
+    first_at = now()
+    last_at = now()
+    reason = "The report is not signed."
+
+
+class SendingStopFactory(Factory[SendingStop]):
+    class Meta:
+        model = SendingStop
+
+    owner = SubFactory(OperatorFactory)
+    reason = "the server is moved"
+
+    class Params:
+        ended = Trait(ended_at=now())
 
 
 class TagFactory(Factory[Tag]):

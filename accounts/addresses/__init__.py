@@ -23,10 +23,10 @@ CHANNELS: Mapping[str, Callable[[str, str], Address]] = {
 
 
 def canonical(channel: str, text: str, *, region: str = "") -> Address:
-    """The one form of `text` on a channel, and the kind of recipient that it names.
+    """Return the canonical form of `text` on a channel, and the kind of recipient that the address names.
 
-    `region` is the country of numbers that are written without one, such as "MY". The result does not change
-    when it goes through here again, with any region. Raises BadAddressError, whose text is for people.
+    `region` is the country of numbers that are written without one, such as "MY". A canonical address stays the same
+    when it is passed in again, with any region. Raises BadAddressError, whose text is for people.
     """
     given = plain(text)
     if not given:

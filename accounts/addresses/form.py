@@ -1,4 +1,4 @@
-"""What canonical addresses of all channels have in common."""
+"""The parts that canonical addresses of all channels share."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Literal
 
 Kind = Literal["group", "person", "mailbox", "room", "profile"]
 
-# What a canonical address looks like, by channel and kind, in the words that Python and PostgreSQL share.
+# The pattern of a canonical address, by channel and kind, in the syntax that Python and PostgreSQL share.
 SHAPES: tuple[tuple[str, Kind, str], ...] = (
     ("whatsapp", "person", r"^(\+[1-9][0-9]{5,14}|[0-9]{1,20}@lid)$"),
     ("whatsapp", "group", r"^[0-9]{1,20}(-[0-9]{1,20})?@(g\.us|newsletter)$"),
@@ -17,8 +17,11 @@ SHAPES: tuple[tuple[str, Kind, str], ...] = (
 )
 
 
+LONGEST_LOOKED_AT = 3_000
+
+
 class BadAddressError(ValueError):
-    """There is no such address. The text says why, and what to do."""
+    """The text is not an address. The message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +31,16 @@ class Address:
 
 
 def plain(text: str) -> str:
-    """`text` without what a page or a spreadsheet adds unseen: wide digits, odd spaces, marks of direction."""
+    """Return `text` without the invisible signs of pages and spreadsheets, and with ordinary digits and spaces.
+
+    Only as many characters are read as an address can have: Unicode's own algorithm takes time that grows with the
+    square of the length of a long run of accents.
+    """
+    text = text[:LONGEST_LOOKED_AT]
     seen = "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c) not in {"Cc", "Cf"})
     return " ".join(unicodedata.normalize("NFKC", seen).split())
 
 
 def shown(text: str) -> str:
-    """`text` as an error quotes it."""
+    """Return `text` as an error message quotes it."""
     return f"“{text if len(text) <= 60 else text[:60] + '…'}”"

@@ -1,4 +1,4 @@
-"""LinkedIn: the end of a profile's address, or the id that the service gives a profile."""
+"""LinkedIn: the last part of a profile's address, or the id that the service gives to a profile."""
 
 import re
 from urllib.parse import unquote

@@ -1,8 +1,8 @@
-"""E-mail: one mailbox, in lower case, its domain as it stands in the DNS.
+"""E-mail: one mailbox, in lower case, with its domain as the DNS has it.
 
-The part before the @ loses its case too. By RFC 5321 a server may tell Anna@ from anna@; none that people use
-does, and to treat them as two would write to one person twice, and once more after an opt-out. Dots and +tags
-stay: they are other mailboxes at most providers.
+The part before the @ is lower-cased too. By RFC 5321 a server may treat Anna@ and anna@ as two mailboxes, but no
+server in common use does. Two recipients would mean two messages to one person, and one more after an opt-out. Dots
+and +tags stay: at most providers they name other mailboxes.
 """
 
 import re
@@ -35,7 +35,7 @@ def canonical(text: str) -> Address:
 
 
 def _domain(domain: str, text: str) -> str:
-    """As the DNS has it: München.de is xn--mnchen-3ya.de."""
+    """Return the domain as the DNS has it: München.de is xn--mnchen-3ya.de."""
     try:
         found = idna.encode(domain.strip().rstrip("."), uts46=True).decode()
     except (idna.IDNAError, UnicodeError):

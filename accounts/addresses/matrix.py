@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 from accounts.addresses.form import Address, BadAddressError, Kind, plain, shown
 
-# matrix.to's, and those that Element copies out of its address bar.
+# Links of matrix.to, and links that Element copies out of its address bar.
 LINK = re.compile(r"^(?:https?://)?[\w.-]+/#/(?:room/|user/)?([!#@%][^/?]+).*$", re.IGNORECASE)
 KINDS: dict[str, Kind] = {"!": "room", "#": "room", "@": "person"}
 SERVER = re.compile(r"^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?$")
-# Since room version 12 the id of a room is a hash, and names no server.
+# Since room version 12 the id of a room is a hash without a server name.
 HASH = re.compile(r"^![A-Za-z0-9_-]{43}$")
 
 EXAMPLE = "Write it like #team:example.org, !id:example.org or @anna:example.org."
@@ -32,5 +32,5 @@ def canonical(text: str) -> Address:
         raise BadAddressError(f"{shown(text)} does not say on which server it is. {EXAMPLE}")
     if re.search(r"\s", name):
         raise BadAddressError(f"{shown(text)} has a space in it. {EXAMPLE}")
-    # People's names are lower case by the rules; old ids of rooms and aliases may not be.
+    # The rules require names of people in lower case; old ids of rooms and aliases may have capitals.
     return Address(kind=kind, text=f"{plain(name.lower()) if kind == 'person' else name}:{server}")

@@ -1,7 +1,7 @@
 """WhatsApp: phone numbers in E.164, and the ids that WhatsApp gives to groups.
 
-A number is taken when its length is right for its country. Whether it is in use only WhatsApp knows, and the
-lists of ranges in use lag behind the operators.
+A number is accepted when its length is right for its country. Only WhatsApp knows whether the number is in use: the
+published lists of ranges in use lag behind the operators.
 """
 
 import re
@@ -16,15 +16,15 @@ LINK = re.compile(
     re.IGNORECASE,
 )
 SCHEME = re.compile(r"^(?:tel|whatsapp|phone):", re.IGNORECASE)
-# One device of several writes as 60123456789:12@s.whatsapp.net.
+# A linked device writes as 60123456789:12@s.whatsapp.net.
 PERSON_ID = re.compile(r"^\+?(\d+)(?:[._]\d+)?(?::\d+)?@(?:c\.us|s\.whatsapp\.net)$", re.IGNORECASE)
 HIDDEN_ID = re.compile(r"^(\d{1,20})(?::\d+)?@lid$", re.IGNORECASE)
 GROUP_ID = re.compile(r"^(\d{1,20}(?:-\d{1,20})?)@(g\.us|newsletter)$", re.IGNORECASE)
-# No phone number has more than 15 digits: these are ids of groups that lost their ending.
+# No phone number has more than 15 digits: longer ones are ids of groups that lost their ending.
 BARE_GROUP_ID = re.compile(r"^(\d{16,20}|\d{7,15}-\d{10})$")
 DASH = re.compile("[\u2010-\u2015\u2212]")
 NUMBER = re.compile(r"^\(?\+?[\d\s().\-/]+$")
-# What a spreadsheet makes of a whole number that it takes for a measure: 60123456789.0
+# A spreadsheet that stores a number as a measurement writes 60123456789.0
 DECIMALS = re.compile(r"^(\+?\d{6,})\.0+$")
 # WhatsApp's ids keep what numbering plans gave up: the 1 before Mexican mobiles, until 2019, and Brazilian mobiles
 # without the 9 that all of them got until 2016. Who gave the number writes the new one, who replies has the old one.
@@ -34,7 +34,7 @@ RENUMBERED = (
 )
 
 EXAMPLE = "Write the number with its country code, like +60 12-345 6789."
-# What is no address though it looks like one, and what to do about it.
+# Texts that look like an address and are not one, each with what to do about it.
 LOOKALIKES = (
     (
         re.compile(r"^\d[.,]\d+e\+?\d+$", re.IGNORECASE),
@@ -95,10 +95,10 @@ def _number(text: str, region: str) -> str:
 
 
 def _local(digits: str, text: str, region: str) -> str:
-    """A number without a plus, where local numbers are of `region`.
+    """Return the number for digits without a plus, where local numbers belong to `region`.
 
-    People write their own country's code without its plus, and WhatsApp writes every number so: what makes a
-    valid number decides. Local comes before foreign.
+    People write their own country's code without its plus, and WhatsApp writes every number so. The reading that
+    makes a valid number decides; a local number comes before a foreign one.
     """
     code = str(phonenumbers.country_code_for_region(region))
     readings = [f"+{digits}"] if digits.startswith(code) else []

@@ -1,5 +1,5 @@
-"""Administration of people, accounts and recipients: a module for each noun, on the ground of `roles`."""
+"""Administration of people, accounts and recipients: one module for each noun, built on `accounts/admin/roles.py`."""
 
-from accounts.admin import accounts, imports, people, recipients
+from accounts.admin import accounts, imports, people, recipients, sending
 
-__all__ = ["accounts", "imports", "people", "recipients"]
+__all__ = ["accounts", "imports", "people", "recipients", "sending"]

@@ -1,4 +1,4 @@
-"""Accounts, their limits and how their groups were read."""
+"""Administration of accounts, their limits and the readings of their groups."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from accounts.admin.lists import moment_column, pill_column
 from accounts.admin.roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
 from accounts.admin.widgets import SecretField
 from accounts.generics import ModelForm
-from accounts.models import Account, GroupSync, Limit
-from activity.templatetags.paceline import waiting
+from accounts.models import Account, AddressAlias, GroupSync, Limit, OwnAddress, RefusedReports, TestMessage
+from accounts.zones import validate_zone
 
 
 class LimitInline(RoleInline[Limit, Account]):
@@ -20,17 +20,23 @@ class LimitInline(RoleInline[Limit, Account]):
 
 
 class AccountForm(ModelForm[Account]):
-    """Takes new credentials, and never shows those that are stored."""
+    """A form that takes new credentials and never shows the stored ones."""
 
     new_credentials = SecretField(
         label="New credentials",
-        help_text="A JSON object of what the transport asks for. Leave empty to keep what is stored.",
+        help_text="A JSON object with the fields of the transport. Leave empty to keep the stored credentials.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.warming = self.instance.warm_up
         self.also_changed: list[str] = []
+
+    def clean_zone(self) -> str:
+        """Reject an unknown zone before the row holds it: the page shows times in the row's zone."""
+        zone: str = self.cleaned_data["zone"]
+        validate_zone(zone)
+        return zone
 
     def save(self, commit: bool = True) -> Account:
         if self.cleaned_data["new_credentials"]:
@@ -41,7 +47,7 @@ class AccountForm(ModelForm[Account]):
 
 
 class AccountAdmin(KeptAdmin[Account]):
-    """Status is not typed but moved: `delivery` registers these pages, with the moves."""
+    """Pages of accounts. Nobody types a status: `delivery` registers these pages with the actions that change it."""
 
     form = AccountForm
     page = "accounts:page"
@@ -64,9 +70,14 @@ class AccountAdmin(KeptAdmin[Account]):
         "wake_at",
         "waiting",
         "waiting_until",
+        "waiting_detail",
         "held_until",
         "slow_factor",
         "clean_sends",
+        "trouble_kind",
+        "trouble",
+        "trouble_since",
+        "trouble_count",
         "fence",
         "session_at",
         "first_contacts_until",
@@ -82,23 +93,23 @@ class AccountAdmin(KeptAdmin[Account]):
             "Status",
             {
                 "fields": ("state", "status_reason", "status_changed_at", "status_by"),
-                "description": "Moved by pairing, by what the service answers, and by a person's pause.",
+                "description": "Changed by pairing, by the answers of the service, and by people who pause or resume.",
             },
         ),
         (
             "Credentials",
             {
                 "fields": ("has_credentials", "new_credentials"),
-                "description": "Kept encrypted. They can be replaced here, and read nowhere.",
+                "description": "Stored encrypted and not shown again. You can replace them here.",
             },
         ),
         (
             "Pace",
             {
                 "fields": ("group_concurrency", ("warmup_start", "warmup_step", "warmup_ceiling")),
-                "description": "The profile says how fast it sends; limits below may only make it stricter. "
-                "Warm-up raises the daily cap after each day without trouble. With another start or step, or a "
-                "profile that has another, it begins again at its first day.",
+                "description": "The profile sets the speed; the limits below replace its values. Warm-up raises the "
+                "daily limit after each day without errors. Changing the start, the step or the profile "
+                "restarts the warm-up.",
             },
         ),
         (
@@ -109,7 +120,7 @@ class AccountAdmin(KeptAdmin[Account]):
                     ("session_at", "first_contacts_until"),
                     ("public_id", "reports_to", "reports_tried_at"),
                 ),
-                "description": "What its service last said, and whether it knows where to report.",
+                "description": "The last report of the service, and the address that it reports to.",
             },
         ),
         (
@@ -118,11 +129,13 @@ class AccountAdmin(KeptAdmin[Account]):
                 "classes": ("collapse",),
                 "fields": (
                     ("wake_at", "waiting", "waiting_until"),
+                    "waiting_detail",
                     ("slow_factor", "clean_sends", "held_until"),
+                    ("trouble_kind", "trouble", "trouble_since", "trouble_count"),
                     ("warmup_clean_days", "warmup_counted_on"),
                     "fence",
                 ),
-                "description": "Written while sending, for the eye only.",
+                "description": "Written by the engine while it sends. Read only.",
             },
         ),
         ("Dates", {"fields": ("created_at", "archived_at")}),
@@ -133,7 +146,8 @@ class AccountAdmin(KeptAdmin[Account]):
 
     @admin.display(description="Waiting for")
     def waiting(self, account: Account) -> str:
-        return waiting(account.waiting_for) or "-"
+        """Return the engine's own word; the registered page replaces it with a sentence."""
+        return account.waiting_for or "-"
 
     @admin.display(description="Stored", boolean=True)
     def has_credentials(self, account: Account) -> bool:
@@ -158,6 +172,31 @@ class GroupSyncAdmin(ViewAdmin[GroupSync]):
     finished = moment_column("finished_at", "Finished")
 
 
+@admin.register(AddressAlias)
+class AddressAliasAdmin(ViewAdmin[AddressAlias]):
+    list_display = ("account", "alias", "address", "source", "learnt")
+    list_select_related = ("account",)
+    unread = ("account__credentials",)
+    search_fields = ("^alias", "^address")
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = ("account", ("alias", "address"), ("source", "learnt_at"))
+
+    learnt = moment_column("learnt_at", "Learned")
+
+
+@admin.register(RefusedReports)
+class RefusedReportsAdmin(ViewAdmin[RefusedReports]):
+    list_display = ("account", "count", "last", "reason")
+    list_select_related = ("account",)
+    unread = ("account__credentials",)
+    ordering = ("-account",)
+    sortable_by = ()
+    fields = ("account", "count", ("first_at", "last_at"), "reason")
+
+    last = moment_column("last_at", "Last one")
+
+
 @admin.register(Limit)
 class LimitAdmin(RoleAdmin[Limit]):
     list_display = (
@@ -180,15 +219,43 @@ class LimitAdmin(RoleAdmin[Limit]):
     fieldsets = (
         (None, {"fields": ("account", "action")}),
         (
-            "At most",
+            "Maximum",
             {
                 "fields": (("per_minute", "per_hour", "per_day"),),
-                "description": "Empty leaves it to the account's profile. The strictest limit wins.",
+                "description": "Leave empty to use the account's profile. All limits apply; the strictest one decides.",
             },
         ),
-        ("Apart", {"fields": (("gap_min", "gap_max"),), "description": "A random gap between two messages."}),
+        ("Gap", {"fields": (("gap_min", "gap_max"),), "description": "A random gap between messages."}),
         (
             "Batches",
-            {"fields": (("batch_size", "batch_pause"),), "description": "A rest after so many messages."},
+            {"fields": (("batch_size", "batch_pause"),), "description": "A break after each batch."},
         ),
     )
+
+
+@admin.register(OwnAddress)
+class OwnAddressAdmin(ViewAdmin[OwnAddress]):
+    """A list of the people who may send tests, and their addresses. Only a code confirms an address."""
+
+    list_display = ("address", "person", "account", "confirmed")
+    list_select_related = ("account", "person")
+    unread = ("account__credentials",)
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (("account", "person"), "address", ("confirmed_at", "code_at", "tries"))
+
+    confirmed = moment_column("confirmed_at", "Confirmed")
+
+
+@admin.register(TestMessage)
+class TestMessageAdmin(ViewAdmin[TestMessage]):
+    list_display = ("address", "kind", "person", "account", "asked", "begun")
+    list_filter = ("kind",)
+    list_select_related = ("account", "person")
+    unread = ("account__credentials",)
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (("account", "person"), ("kind", "address"), ("asked_at", "begun_at"))
+
+    asked = moment_column("asked_at", "Asked")
+    begun = moment_column("begun_at", "Begun")

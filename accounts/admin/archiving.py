@@ -1,4 +1,4 @@
-"""Archiving in the admin's lists: what has a history is put away, not deleted."""
+"""Archiving in the admin's lists: rows that have a history are archived, not deleted."""
 # ruff: noqa: ARG002 - Django passes more than these need
 
 from collections.abc import Iterable, Iterator
@@ -9,12 +9,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from accounts.admin.moves import Button, Moves
+from accounts.admin.actions import Button, Moves
 from accounts.roles import touchable
 
 
 class ArchivedFilter(admin.SimpleListFilter):
-    """Leaves out what is archived until somebody asks for it."""
+    """A filter that hides archived rows until somebody asks for them."""
 
     title = "archived"
     parameter_name = "archived"
@@ -33,7 +33,7 @@ class ArchivedFilter(admin.SimpleListFilter):
 
 
 class Archiving(Moves):
-    """Adds the actions. A subclass says what may not be put away yet, and what to do about it."""
+    """Adds the actions. A subclass says which rows cannot be archived yet, and what to do about it."""
 
     everything = "?archived=all"
     in_use = "still in use"
@@ -43,7 +43,7 @@ class Archiving(Moves):
 
     def buttons(self, row: Any) -> Iterable[Button]:
         if row.archived_at:
-            yield Button(action="unarchive", label="Bring it back")
+            yield Button(action="unarchive", label="Unarchive")
         elif self.archivable(type(row)._base_manager.filter(pk=row.pk)).exists():
             yield Button(action="archive", label="Archive")
 
@@ -58,8 +58,8 @@ class Archiving(Moves):
             self.message_user(request, f"Not archived: {asked - done:,}, {self.in_use}.", messages.WARNING)
         return self.back(request)
 
-    @admin.action(description="Bring the selected %(verbose_name_plural)s back", permissions=["view"])
+    @admin.action(description="Unarchive the selected %(verbose_name_plural)s", permissions=["view"])
     def unarchive(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         rows = touchable(queryset.filter(archived_at__isnull=False), request.user)
-        self.message_user(request, f"Brought back: {rows.update(archived_at=None):,}.", messages.SUCCESS)
+        self.message_user(request, f"Unarchived: {rows.update(archived_at=None):,}.", messages.SUCCESS)
         return self.back(request)

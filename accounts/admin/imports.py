@@ -1,4 +1,4 @@
-"""Imports of files, and each row that was found in them."""
+"""Administration of imported files, and of each row found in them."""
 
 from django.contrib import admin
 
@@ -9,7 +9,7 @@ from accounts.models import Import, ImportRow
 
 @admin.register(Import)
 class ImportAdmin(ViewAdmin[Import]):
-    """Imports are made and confirmed on the operator's pages."""
+    """A list of imports. They are started and confirmed on the operator's pages."""
 
     page = "recipients:import_job"
     list_display = ("filename", "owner", "channel", "status", "moment", "found")

@@ -19,9 +19,9 @@ Column = Callable[[Any, Any], str]
 
 
 class CappedPaginator(Paginator[Any]):
-    """Counts to five thousand and no further: in a table of millions a full count is a full read.
+    """Counts to five thousand and stops: in a table of millions a full count reads the whole table.
 
-    The pages end there too. Whoever looks for something further back filters or searches.
+    The pages end there too. To find older rows, filter or search.
     """
 
     @cached_property
@@ -29,14 +29,14 @@ class CappedPaginator(Paginator[Any]):
         return counted(self.object_list) if isinstance(self.object_list, QuerySet) else len(self.object_list)
 
     def _get_page(self, rows: Any, number: int, paginator: Any) -> Page[Any]:
-        """Find the ids first: rows that are only skipped are not worth their joins."""
+        """Find the ids first, so that skipped rows cost no joins."""
         if isinstance(self.object_list, QuerySet):
             rows = self.object_list.filter(pk__in=list(rows.values_list("pk", flat=True)))
         return Page(rows, number, paginator)
 
 
 def pill_column(field: str, description: str) -> Column:
-    """A state as its pill."""
+    """Return a column that shows a state as its pill."""
 
     @admin.display(description=description, ordering=field)
     def column(_: Any, row: Any) -> str:
@@ -46,7 +46,7 @@ def pill_column(field: str, description: str) -> Column:
 
 
 def moment_column(field: str, description: str) -> Column:
-    """A time with its zone."""
+    """Return a column that shows a time with its zone."""
 
     @admin.display(description=description, ordering=field)
     def column(_: Any, row: Any) -> str:
@@ -56,7 +56,7 @@ def moment_column(field: str, description: str) -> Column:
 
 
 def list_link(model: type[Model], text: str, **lookups: object) -> SafeString:
-    """A link to the list of `model`, filtered: list_link(RunTarget, "Targets", run__id__exact=7)."""
+    """Return a link to the filtered list of `model`: list_link(RunTarget, "Targets", run__id__exact=7)."""
     meta = model._meta
     address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
     return format_html('<a href="{}?{}">{}</a>', address, urlencode(lookups), text)

@@ -1,4 +1,4 @@
-"""People, and with whom they share."""
+"""Administration of people, and of the people they share with."""
 # ruff: noqa: ARG002 - Django passes more than these need
 
 from typing import Any
@@ -11,13 +11,13 @@ from accounts.admin.roles import RoleAdmin, is_staff, is_superuser
 from accounts.generics import UserAdmin
 from accounts.models import TeamMate, User
 
-# Roles come from `accounts/roles.py`; groups of permissions would be a second, silent source of them.
+# Roles come from `accounts/roles.py`; groups of permissions would be a second, unnoticed source of them.
 admin.site.unregister(Group)
 
 
 @admin.register(User)
 class PersonAdmin(UserAdmin[User]):
-    """Staff look people up; superusers alone make and change them. Nobody is deleted: history names them."""
+    """Pages of people. Only superusers add and change them. Nobody is deleted: history names them."""
 
     list_display = ("username", "email", "first_name", "last_name", "role", "zone", "is_active", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser")
@@ -31,8 +31,8 @@ class PersonAdmin(UserAdmin[User]):
             "Role",
             {
                 "fields": ("is_active", "is_staff", "is_superuser"),
-                "description": "An operator has none of these but “active”, and sees what is theirs or "
-                "shared with them. Staff see and touch everything. Superusers manage people as well.",
+                "description": "An operator is only “active”, and sees their own data and what is shared with them. "
+                "Staff see and change everything. Superusers also manage people.",
             },
         ),
         ("Dates", {"fields": ("last_login", "date_joined")}),
@@ -79,7 +79,7 @@ class TeamMateAdmin(RoleAdmin[TeamMate]):
             None,
             {
                 "fields": ("owner", "mate", "access"),
-                "description": "The mate sees what belongs to the owner, and works on it too as an operator.",
+                "description": "The team member sees everything of the owner. An operator can also change it.",
             },
         ),
     )

@@ -1,4 +1,4 @@
-"""Recipients, their tags and what changed about their consent."""
+"""Administration of recipients, their tags and the changes of their consent."""
 # ruff: noqa: ARG002 - Django passes more than these need
 
 from collections.abc import Callable, Iterable
@@ -9,16 +9,16 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from accounts.admin.actions import MOST_AT_ONCE, Button, Question, confirmed
 from accounts.admin.archiving import ArchivedFilter, Archiving
 from accounts.admin.lists import list_link, moment_column, pill_column
-from accounts.admin.moves import MOST_AT_ONCE, Button, Question, confirmed
 from accounts.admin.roles import RoleAdmin, ViewAdmin
-from accounts.consent_moves import MOVES, Move, suiting
 from accounts.models import ConsentChange, Recipient, Tag
+from accounts.pages.recipient_forms import ReasonForm
 from accounts.paging import counted
-from accounts.recipient_forms import ReasonForm
-from accounts.recipient_search import matching
-from accounts.recipient_states import state_now
+from accounts.recipients.consent_actions import MOVES, Move, suiting
+from accounts.recipients.search import matching
+from accounts.recipients.states import state_now
 
 
 @admin.register(Tag)
@@ -36,8 +36,8 @@ class TagAdmin(RoleAdmin[Tag]):
         return list_link(Recipient, "Show", tags__id__exact=tag.pk)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Deleting a tag only unties it. Django would list every tie, which can be a million lines."""
-        told = [f"{tag}, which is taken off {_recipients(tag)}" for tag in objs]
+        """Return how many recipients lose each tag: Django would list each of them, up to a million lines."""
+        told = [f"{tag} (removed from {_recipients(tag)})" for tag in objs]
         return told, {"tags": len(objs)}, set(), []
 
 
@@ -65,7 +65,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class Consenting(Archiving):
-    """Adds the changes of consent, each with how it came about."""
+    """Adds the actions that change consent, each recorded with its reason."""
 
     def buttons(self, row: Recipient) -> Iterable[Button]:
         for name, move in suiting(row):
@@ -109,7 +109,7 @@ def _action(
 
 @admin.register(Recipient)
 class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
-    """Cooldowns are not typed: they change with what a recipient writes."""
+    """Pages of recipients. Nobody types a cooldown: it changes with what a recipient writes."""
 
     page = "recipients:recipient"
 
@@ -117,9 +117,9 @@ class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
     list_filter = ("channel", "kind", StateFilter, ArchivedFilter)
     list_select_related = ("owner", "account")
     unread = ("account__credentials",)
-    # Names the box to Django; `get_search_results` does the search.
+    # Makes Django show the search box; `get_search_results` does the search.
     search_fields = ("name", "address")
-    search_help_text = "Beginnings of words in the name and the address."
+    search_help_text = "Searches the beginnings of words in the name and the address."
     autocomplete_fields = ("owner", "account", "tags")
     settled_when_made = ("owner", "channel")
     ordering = ("-id",)
@@ -143,13 +143,13 @@ class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
         (None, {"fields": ("owner", "channel", "address", "kind", "name", "account", "tags")}),
         (
             "Variables",
-            {"fields": ("fields",), "description": "Usable in messages as {{ field }}, beside {{ name }}."},
+            {"fields": ("fields",), "description": "Use them in messages as {{ field }}, like {{ name }}."},
         ),
         (
             "Consent",
             {
                 "fields": ("state", "opted_out_at", "blocked_at", "consent"),
-                "description": "Nothing is sent to who opted out, until they opt in again.",
+                "description": "Nothing is sent to people who opted out until they opt in again.",
             },
         ),
         (
@@ -161,7 +161,7 @@ class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
                     ("cooldown_until", "not_interested_at"),
                     "converted_at",
                 ),
-                "description": "After three follow-ups without a reply comes a cooldown; a reply lifts it.",
+                "description": "After three follow-ups without a reply a cooldown starts; a reply ends it.",
             },
         ),
         ("Dates", {"fields": ("created_at", "archived_at")}),

@@ -1,7 +1,7 @@
-"""The ground that every admin page stands on: roles decide, and no page grows with its table.
+"""The base classes of every admin page: roles decide, and no page gets slower as its table grows.
 
-Django's model permissions have no say here. Staff may enter; what they see and change there is asked of
-`accounts/roles.py` alone, like everywhere else.
+Django's model permissions are not used here. Staff may enter; `accounts/roles.py` alone decides what they see and
+change, as everywhere else.
 """
 # ruff: noqa: ARG002 - Django passes more than these need
 
@@ -9,14 +9,22 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin
-from django.db.models import FloatField, ForeignKey, Model, QuerySet, TextField
+from django.db.models import FloatField, ForeignKey, JSONField, ManyToManyField, Model, QuerySet, TextField
 from django.db.models.fields.related import RelatedField
-from django.forms import ModelChoiceField, NumberInput, Textarea
+from django.forms import ModelChoiceField, ModelMultipleChoiceField, NumberInput, Textarea
 from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.admin.lists import CappedPaginator
-from accounts.admin.widgets import ChosenAutocomplete, InlineForm, InlineRows
+from accounts.admin.widgets import (
+    Autocomplete,
+    AutocompleteMany,
+    ChosenAutocomplete,
+    InlineForm,
+    InlineRows,
+    StorableJSONField,
+    is_id,
+)
 from accounts.generics import ModelAdmin, TabularInline
 from accounts.models import User
 from accounts.roles import touchable, visible
@@ -35,7 +43,7 @@ def is_superuser(request: HttpRequest) -> bool:
 
 
 def allowed(rule: Rule, row: Model, request: HttpRequest) -> bool:
-    """Whether `rule` lets the person have `row`; asked once per request, since Django asks a dozen times."""
+    """Return whether `rule` allows the person `row`. Ask once per request, since Django asks a dozen times."""
     answers = request.__dict__.setdefault("_role_answers", {})
     if (rule, row) not in answers:
         answers[rule, row] = rule(type(row)._base_manager.filter(pk=row.pk), request.user).exists()
@@ -43,7 +51,7 @@ def allowed(rule: Rule, row: Model, request: HttpRequest) -> bool:
 
 
 class _Choices:
-    """Foreign keys offer what the person may see, loaded as the other model's own page would."""
+    """Foreign keys that offer what the person may see, loaded as the other model's own page loads it."""
 
     admin_site: admin.AdminSite
 
@@ -54,25 +62,46 @@ class _Choices:
 
 
 class RoleAdmin(_Choices, ModelAdmin[M]):
-    """A model's pages, for those whom its roles let in."""
+    """The pages of a model, for the people whom its roles allow."""
 
     paginator = CappedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
+    formfield_overrides = {JSONField: {"form_class": StorableJSONField}}
     list_select_related: ClassVar[tuple[str, ...]] = ()
     # Columns that no list and no form needs, such as another table's secrets.
     unread: ClassVar[tuple[str, ...]] = ()
-    # What can be chosen when a row is made and never again, because other rows rely on it.
+    # Fields that are chosen when a row is added and never changed, because other rows rely on them.
     settled_when_made: ClassVar[tuple[str, ...]] = ()
     # The name of the operator's page for a row, where there is one.
     page: ClassVar[str] = ""
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Drop references in the address that are not ids: Django would look them up and fail."""
+        given = super().get_changeform_initial_data(request)
+        references = {field.name for field in self.model._meta.get_fields() if field.is_relation}
+        return {name: value for name, value in given.items() if name not in references or is_id(value)}
+
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "ModelChoiceField[Any] | None":
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", Autocomplete(db_field, self.admin_site))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def formfield_for_manytomany(
+        self, db_field: "ManyToManyField[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "ModelMultipleChoiceField[Any] | None":
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", AutocompleteMany(db_field, self.admin_site))
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_view_on_site_url(self, obj: M | None = None) -> str | None:
         return reverse(self.page, args=[obj.pk]) if obj and self.page else None
 
     def save_model(self, request: HttpRequest, obj: M, form: Any, change: bool) -> None:
-        """A change saves what was typed alone: the engine writes to other columns of the row meanwhile."""
+        """Save only the changed fields: the engine writes to other columns of the row at the same time."""
         if not change:
             return super().save_model(request, obj, form, change)
         typed = {*form.changed_data, *getattr(form, "also_changed", ())}
@@ -108,14 +137,14 @@ class RoleAdmin(_Choices, ModelAdmin[M]):
 
 
 class KeptAdmin(RoleAdmin[M]):
-    """Rows that are never deleted here, since other rows are their history. Some can be archived."""
+    """Pages of rows that are never deleted here, since other rows refer to them as history. Some can be archived."""
 
     def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
         return False
 
 
 class ViewAdmin(KeptAdmin[M]):
-    """Pages to look at. What is there was written by the engine, and a person types nothing into it."""
+    """Read-only pages. The engine writes these rows."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -125,7 +154,7 @@ class ViewAdmin(KeptAdmin[M]):
 
 
 class RoleInline(_Choices, TabularInline[M, Parent]):
-    """Rows inside their parent's page: who may touch the parent may touch them."""
+    """Rows inside their parent's page: people who may change the parent may change them."""
 
     extra = 0
     form = InlineForm

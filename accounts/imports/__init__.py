@@ -1,1 +1,1 @@
-"""Recipients from a file: read it, say what its columns mean, check every row, and save it all or not at all."""
+"""Import of recipients from a file: read it, name its columns, check every row, then save all rows or none."""

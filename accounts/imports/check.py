@@ -1,4 +1,4 @@
-"""Reads a whole file into rows that wait for a person's word: what is good, doubled, known or wrong."""
+"""The check of a whole file: each row is good, a duplicate, known or wrong, and waits for a person's confirmation."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ COPY = """
 COPY accounts_importrow (job_id, number, written, address, kind, name, fields, tags, problem) FROM STDIN
 """
 
-# The first of several rows with one address counts; the others name it.
+# Of several rows with one address the first is used; the others refer to it.
 MARK_TWINS = """
 UPDATE accounts_importrow r SET twin = first.number
 FROM (
@@ -48,7 +48,7 @@ def check(job: Import) -> None:
         _copy(job, sheet)
     names: dict[str, Any] = {"job": job.pk, "owner": job.owner_id, "channel": job.channel}
     with connection.cursor() as cursor:
-        # Fresh rows have no statistics yet: without them the planner expects none, and joins one by one.
+        # New rows have no statistics yet: without them the planner expects no rows, and joins one by one.
         cursor.execute("ANALYZE accounts_importrow")
         cursor.execute(MARK_TWINS, names)
         cursor.execute(MARK_KNOWN, names)

@@ -1,4 +1,4 @@
-"""What the columns of a file mean: guessed from their titles and contents, and corrected by a person."""
+"""The meanings of a file's columns: guessed from titles and contents, and corrected by a person."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from accounts.addresses import BadAddressError, canonical
 
 ADDRESS, NAME, TAGS, VARIABLE, IGNORE = "address", "name", "tags", "variable", ""
-RESERVED = frozenset({"name", "address"})  # every message knows these two already
+RESERVED = frozenset({"name", "address"})  # every message already has these two variables
 
 TITLES = {
     ADDRESS: r"address|phone( ?(number|no\.?))?|mobile( ?(number|phone))?|cell( ?phone)?|tel\.?|telephone|"
@@ -20,16 +20,16 @@ TITLES = {
     r"nama|nombre|nom|vollst[aä]ndiger name",
     TAGS: r"tags?|labels?|lists?|segments?|etiquetas|schlagw[oö]rter",
 }
-# The channel that an address column's content most likely belongs to, the most telling first.
+# The channels an address column can belong to, the most certain first.
 CHANNELS = ("email", "linkedin", "matrix", "whatsapp")
-# Its endings are domains too, where nobody has a mailbox.
+# WhatsApp's endings are domains too, but nobody has a mailbox there.
 WHATSAPP_ID = re.compile(r"^[\d:-]+@(g\.us|c\.us|s\.whatsapp\.net|lid|newsletter)$", re.IGNORECASE)
 ENOUGH = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column: its title, what it means, and the variable that it fills where it is one."""
+    """One column: its title, its meaning, and the variable that it fills, if any."""
 
     title: str
     means: str
@@ -44,7 +44,7 @@ class Guess:
 
 
 def guess(rows: Sequence[Sequence[str]], *, region: str = "") -> Guess:
-    """What the first rows of a file tell about its columns."""
+    """Return what the first rows of a file say about its columns."""
     width = max((len(row) for row in rows), default=0)
     table = [[*row, *[""] * (width - len(row))] for row in rows]
     header = bool(table) and _is_header(table[0], region)
@@ -57,7 +57,7 @@ def guess(rows: Sequence[Sequence[str]], *, region: str = "") -> Guess:
 
 
 def _columns(titles: Sequence[str], means: Sequence[str]) -> Iterator[Column]:
-    """Two columns with one title fill two variables: city and city_2."""
+    """Yield the columns. Two columns with one title fill two variables: city and city_2."""
     taken = Counter[str]()
     for title, what in zip(titles, means, strict=True):
         variable = variable_name(title) if what == VARIABLE else ""
@@ -67,18 +67,18 @@ def _columns(titles: Sequence[str], means: Sequence[str]) -> Iterator[Column]:
 
 
 def variable_name(title: str) -> str:
-    """The title as a variable of a message: “First name” is {{ first_name }}."""
+    """Return the title as a variable of a message: “First name” becomes {{ first_name }}."""
     name = re.sub(r"\W+", "_", title.strip().lower()).strip("_")[:40]
     return f"{name}_" if name in RESERVED else name
 
 
 def _is_header(row: Sequence[str], region: str) -> bool:
-    """A first row with an address in it is already somebody."""
+    """Return whether the row holds titles: a first row with an address in it is already a recipient."""
     return any(row) and not any(_channels(cell, region) for cell in row)
 
 
 def _channels(cell: str, region: str) -> list[str]:
-    """Where the cell would be an address. A bare word could be a profile: it is none here."""
+    """Return the channels on which the cell is an address. A bare word does not count as a profile here."""
     return [channel for channel in CHANNELS if _telling(channel, cell) and _valid(channel, cell, region)]
 
 
@@ -102,7 +102,7 @@ def _valid(channel: str, cell: str, region: str) -> bool:
 
 
 def _address(titles: Sequence[str], columns: Sequence[Sequence[str]], region: str) -> tuple[str, int | None]:
-    """The column of addresses and its channel: a fitting title counts as much as all cells together."""
+    """Return the channel and the column of addresses: a fitting title counts as much as all cells together."""
     best: tuple[float, str, int | None] = (0.0, "whatsapp", None)
     for place, (title, cells) in enumerate(zip(titles, columns, strict=True)):
         filled = [cell for cell in cells if cell.strip()]
@@ -116,7 +116,7 @@ def _address(titles: Sequence[str], columns: Sequence[Sequence[str]], region: st
 
 
 def _meanings(titles: Sequence[str], address: int | None) -> list[str]:
-    """One address, one name, one column of tags; the others are variables, if they have a title."""
+    """Return the meanings: one address, one name, one of tags. Other columns with a title are variables."""
     found: list[str] = []
     for place, title in enumerate(titles):
         if place == address:

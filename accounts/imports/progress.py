@@ -1,4 +1,4 @@
-"""How far an import is, for its page: kept in Redis, since what the database gets is seen only at the end."""
+"""The progress of an import, for its page: kept in Redis, since the database shows its rows only at the end."""
 
 import json
 import time
@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 
 from redis.exceptions import RedisError
 
-from config.redis import client
+from config.redis.client import client
 
-KEPT = 20  # seconds: whoever works says so more often
+KEPT = 20  # seconds: a worker reports more often
 EVERY = 0.25
 
 
@@ -23,7 +23,7 @@ class Progress:
 
 
 class Reporter:
-    """Says how far it is, a few times per second at most. A Redis that is away stops no import."""
+    """Reports progress, a few times per second at most. An import continues when Redis is away."""
 
     def __init__(self, job_id: int) -> None:
         self._key = _key(job_id)
@@ -40,7 +40,7 @@ class Reporter:
 
 
 def progress_of(job_id: int) -> Progress | None:
-    """None while nobody works on it."""
+    """Return the progress, or None while no worker handles the import."""
     try:
         told = client().get(_key(job_id))
     except RedisError:

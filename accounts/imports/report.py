@@ -1,4 +1,4 @@
-"""What became of every row of an import, as lines of a file."""
+"""The result of every row of an import, as lines of a file."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def report_lines(job: Import) -> Iterator[tuple[object, ...]]:
 
 
 def result(row: ImportRow, *, saved: bool) -> tuple[str, str]:
-    """What becomes, or became, of a row, and why it is left out if it is."""
+    """Return what happens, or happened, to a row, and the reason if the row is left out."""
     if row.problem:
         return "left out", row.problem
     if row.twin is not None:

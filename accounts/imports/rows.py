@@ -1,4 +1,4 @@
-"""One row of a file: a recipient, or the reason why it is none."""
+"""One row of a file: a recipient, or the reason why the row is not one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ FORMULA = ("=", "+", "-", "@")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the rows of one file are to be understood."""
+    """The settings by which the rows of one file are read."""
 
     channel: str
     region: str
@@ -21,7 +21,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """`number` is the row's own in the spreadsheet. Without a problem the address is canonical."""
+    """One row. `number` is its number in the spreadsheet. When there is no problem, the address is canonical."""
 
     number: int
     written: str
@@ -34,7 +34,7 @@ class Row:
 
 
 def read_row(number: int, cells: Sequence[str], reading: Reading) -> Row | None:
-    """The row as it would be saved; None where it is empty."""
+    """Return the row as it would be saved, or None when it is empty."""
     values = [clean(cell) for cell in cells]
     if not any(values):
         return None
@@ -65,19 +65,19 @@ def read_row(number: int, cells: Sequence[str], reading: Reading) -> Row | None:
 
 
 def clean(cell: str) -> str:
-    """The cell without the ' that keeps a spreadsheet from taking it for a formula; our own export writes it."""
+    """Return the cell without the ' that keeps a spreadsheet from reading a formula; our own export writes one."""
     cell = cell.strip()
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
 
 
 def split_tags(text: str) -> list[str]:
-    """Tags are parted by commas, semicolons or bars; each counts once."""
+    """Return the tags, separated by commas, semicolons or bars, each once."""
     parts = (" ".join(part.split()) for part in text.replace(";", ",").replace("|", ",").split(","))
     return list(dict.fromkeys(part for part in parts if part))
 
 
 class RowError(ValueError):
-    """The row does not fit. The text says why."""
+    """The row cannot be imported. The text says why."""
 
 
 def _check_lengths(name: str, tags: Sequence[str], fields: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Turns the checked rows of an import into recipients: one transaction, all of them or none."""
+"""Turns the checked rows of an import into recipients in one transaction: all of them or none."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from accounts.models import Import
 
 CHUNK = 5_000
 
-# One import of an owner at a time: two that touch the same recipients in another order would block each other.
+# One import of an owner at a time: two imports that lock the same recipients in different order would deadlock.
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('import for ' || %(owner)s, 0))"
 
 TAGS = """
@@ -22,12 +22,12 @@ SELECT %(owner)s, name FROM (
 ON CONFLICT (owner_id, name) DO NOTHING
 """
 
-# What the file leaves empty stays as it was, and consent is never touched: an import opts nobody in.
+# Values that the file leaves empty stay as they were, and consent never changes: an import opts nobody in.
 UPDATE = """
 DO UPDATE SET name = COALESCE(NULLIF(excluded.name, ''), p.name), fields = p.fields || excluded.fields,
               archived_at = NULL
 """
-# Of a row that was there before, the system column xmax is not zero.
+# The system column xmax is not zero for a row that existed before.
 SAVE = """
 WITH saved AS (
     INSERT INTO accounts_recipient AS p (owner_id, channel, kind, address, name, fields, account_id, attempts,
@@ -43,8 +43,8 @@ UPDATE accounts_importrow r SET outcome = saved.outcome, saved_as = saved.id FRO
 WHERE r.job_id = %(job)s AND r.number > %(after)s AND r.number <= %(upto)s AND r.address = saved.address
   AND r.twin IS NULL
 """
-# By the ids that were just written down: to look recipients up by their addresses, among rows that the planner
-# knows nothing of yet, took minutes.
+# Use the ids that were just written: looking up recipients by their addresses, among rows that the planner has no
+# statistics of yet, took minutes.
 TAG = """
 INSERT INTO accounts_recipient_tags (recipient_id, tag_id)
 SELECT r.saved_as, t.id
@@ -65,7 +65,7 @@ FROM accounts_importrow WHERE job_id = %(job)s
 
 
 def save(job: Import) -> None:
-    """Add or update every good row's recipient, inside the caller's transaction."""
+    """Add or update the recipient of every good row, inside the caller's transaction."""
     names: dict[str, Any] = {
         "job": job.pk,
         "owner": job.owner_id,

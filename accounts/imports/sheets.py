@@ -1,4 +1,4 @@
-"""Reads rows out of CSV and XLSX files as people save them, a row at a time."""
+"""Reads rows from CSV and XLSX files as people save them, one row at a time."""
 
 import codecs
 import csv
@@ -12,19 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import dropwhile, islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from xml.etree.ElementTree import ParseError
 
-import openpyxl
 import structlog
 from openpyxl.utils.exceptions import InvalidFileException
+
+from accounts.imports.workbooks import NoTableError, PartTooLargeError, Workbook
 
 log = structlog.get_logger(__name__)
 
 SAMPLE = 64 * 1024
 DELIMITERS = ",;\t|"
 ZIP, OLD_EXCEL = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
-# What begins like this is text, and no table. Some programs call a web page .xls.
+# A file that begins like this is text, not a table. Some programs call a web page .xls.
 NO_TABLES = (
     (b"%PDF", "a PDF"),
     (b"<", "a web page"),
@@ -33,12 +34,11 @@ NO_TABLES = (
     (b"BEGIN:VCARD", "a vCard"),
 )
 LARGEST_UNZIPPED = 1024**3
-LARGEST_STRINGS = 128 * 1024**2  # the texts of a workbook are read at once
-STRINGS = "xl/sharedstrings.xml"
+LONGEST_LINE = 1024**2  # of a CSV file, in characters
 LAST_ROW = 1_048_576  # of Excel itself
 MOST_COLUMNS = 200
-STRAY = 3  # signs that no text has and a broken program may leave in one all the same; or of a hundred letters one
-# Whatever is wrong with a workbook: neither the ZIP, nor the XML in it, nor openpyxl promises how it fails.
+STRAY = 3  # control characters that a text may contain after a program error; in a long text one percent
+# All errors of a broken workbook: neither ZIP, nor XML, nor openpyxl says how it fails.
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -55,6 +55,11 @@ DAMAGED = (
     RuntimeError,
 )
 
+TOO_LARGE = "The workbook is too large once it is unpacked. Save the sheet as CSV."
+NO_WORKBOOK = (
+    "This is not an Excel workbook, or one that cannot be read. Save its sheet as CSV, and choose that."
+)
+
 Cells = list[str]
 
 
@@ -64,7 +69,7 @@ class SheetError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a file is to be read; found once, when it is uploaded."""
+    """The format of a file; detected once, when the file is uploaded."""
 
     kind: str  # csv or xlsx
     encoding: str = ""
@@ -72,11 +77,11 @@ class Format:
 
 
 class Sheet:
-    """A table to be read once, from top to bottom; `share` says how far the reading is, from 0 to 1."""
+    """A table that is read once, from top to bottom. `share` says how far the reading is, from 0 to 1."""
 
     def __init__(self, read: "Callable[[Sheet], Iterator[Cells]]") -> None:
         self._read = read
-        self.row = 0  # that was read last
+        self.row = 0  # the row that was read last
         self.share = 0.0
 
     def __iter__(self) -> Iterator[Cells]:
@@ -91,13 +96,15 @@ class Sheet:
             raise SheetError("The file changes its encoding on the way. Save it again as UTF-8.") from error
         except SheetError:
             raise
+        except PartTooLargeError as error:
+            raise SheetError(TOO_LARGE) from error
         except DAMAGED as error:
             log.warning("sheet_damaged", row=self.row, error=repr(error)[:200])
             raise SheetError("The workbook is damaged. Open it, save it again as .xlsx or CSV.") from error
 
 
 def detect(file: BinaryIO) -> Format:
-    """How to read the file. Raises SheetError for what is no table."""
+    """Return how to read the file. Raises SheetError when the file is not a table."""
     file.seek(0)
     head = file.read(SAMPLE)
     if not head.strip(b"\0 \r\n\t"):
@@ -119,14 +126,11 @@ def detect(file: BinaryIO) -> Format:
 
 @contextmanager
 def opened(file: BinaryIO, found: Format) -> Iterator[Sheet]:
-    """The file's first table. The file itself stays open."""
+    """Open the file's first table. The file itself stays open."""
     file.seek(0)
     if found.kind == "xlsx":
-        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        try:
-            yield Sheet(partial(_xlsx_rows, _first_shown(workbook)))
-        finally:
-            workbook.close()
+        with _workbook(file) as workbook:
+            yield Sheet(partial(_xlsx_rows, workbook))
         return
     stream = io.TextIOWrapper(file, encoding=found.encoding, newline="")
     try:
@@ -136,25 +140,21 @@ def opened(file: BinaryIO, found: Format) -> Iterator[Sheet]:
 
 
 def from_first_filled(rows: Iterable[Cells]) -> Iterator[tuple[int, Cells]]:
-    """The rows with their numbers, without the empty ones above the table."""
+    """Yield the rows with their numbers, without the empty ones above the table."""
     return dropwhile(lambda row: not any(cell.strip() for cell in row[1]), enumerate(rows, start=1))
 
 
-def _first_shown(workbook: Any) -> Any:
-    sheets = workbook.worksheets
-    return next((sheet for sheet in sheets if sheet.sheet_state == "visible"), sheets[0])
-
-
-def _xlsx_rows(worksheet: Any, sheet: Sheet) -> Iterator[Cells]:
+def _xlsx_rows(workbook: Workbook, sheet: Sheet) -> Iterator[Cells]:
     # Other programs than Excel may leave out how many rows there are, or get it wrong: it says how far we are, and
     # not how wide a row is.
-    expected = worksheet.max_row or 0
-    worksheet.reset_dimensions()
-    for number, values in enumerate(worksheet.iter_rows(values_only=True), start=1):
+    expected = workbook.expected_rows
+    for number, values in enumerate(workbook.rows(), start=1):
         if number > LAST_ROW:
             raise SheetError("The workbook names rows that no sheet has. Open it, and save it again.")
         sheet.row, sheet.share = number, min(number / expected, 1.0) if expected else 0.0
-        yield [_as_text(value) for value in values]
+        yield [
+            _as_text(value) for value in values[: MOST_COLUMNS + 1]
+        ]  # one more shows that there are too many
 
 
 def _csv_rows(file: BinaryIO, stream: io.TextIOWrapper, delimiter: str, sheet: Sheet) -> Iterator[Cells]:
@@ -174,7 +174,7 @@ def _csv_rows(file: BinaryIO, stream: io.TextIOWrapper, delimiter: str, sheet: S
 
 
 class _Lines:
-    """The lines of a CSV file for its reader, which takes a quote that nobody closes without a word."""
+    """The lines of a CSV file for its reader, which accepts a quote that is never closed without an error."""
 
     def __init__(self, stream: Iterable[str]) -> None:
         self._lines = iter(stream)
@@ -189,24 +189,26 @@ class _Lines:
         if line is None:
             self._ended = True
             raise StopIteration
+        if len(line) > LONGEST_LINE:
+            raise SheetError("A line of the file is longer than any row of a table. Save it again as CSV.")
         self._taken.append(line)
         return line
 
     def never_closed(self) -> bool:
-        """Whether the row that was just read took several lines to the end of the file, looking for a quote."""
+        """Return whether the last row took several lines up to the end of the file, because a quote was not closed."""
         taken, self._taken = self._taken, []
         return self._ended and len(taken) > 1 and sum(line.count('"') for line in taken) % 2 == 1
 
 
 def _without_hint(lines: Iterable[str]) -> Iterator[str]:
-    """Excel lets the first line name the delimiter: sep=;"""
+    """Yield the lines without Excel's first line that names the delimiter: sep=;"""
     for number, line in enumerate(lines):
         if number or not line.lower().startswith("sep="):
             yield line
 
 
 def _as_text(value: object) -> str:
-    """A cell as its owner sees it; a phone number that became a number gets its digits back."""
+    """Return a cell as its owner sees it; a phone number that became a number gets its digits back."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -221,22 +223,36 @@ def _as_text(value: object) -> str:
 def _check_workbook(file: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
-            sizes = {entry.filename.lower(): entry.file_size for entry in archive.infolist()}
-        too_large = sum(sizes.values()) > LARGEST_UNZIPPED or sizes.get(STRINGS, 0) > LARGEST_STRINGS
-        file.seek(0)
-        if not too_large:
-            openpyxl.load_workbook(file, read_only=True).close()
+            sizes = sum(entry.file_size for entry in archive.infolist())
+    except DAMAGED as error:
+        raise SheetError(NO_WORKBOOK) from error
+    if sizes > LARGEST_UNZIPPED:
+        raise SheetError(TOO_LARGE)
+    with _workbook(file):
+        pass
+
+
+@contextmanager
+def _workbook(file: BinaryIO) -> Iterator[Workbook]:
+    """Open the first visible sheet; raises SheetError."""
+    file.seek(0)
+    try:
+        workbook = Workbook(file)
+    except PartTooLargeError as error:
+        raise SheetError(TOO_LARGE) from error
+    except NoTableError as error:
+        raise SheetError("There is no sheet with a table in the workbook.") from error
     except DAMAGED as error:
         log.warning("sheet_damaged", error=repr(error)[:200])
-        raise SheetError(
-            "This is not an Excel workbook, or one that cannot be read. Save its sheet as CSV, and choose that."
-        ) from error
-    if too_large:
-        raise SheetError("The workbook is too large once it is unpacked. Save the sheet as CSV.")
+        raise SheetError(NO_WORKBOOK) from error
+    try:
+        yield workbook
+    finally:
+        workbook.close()
 
 
 def _encoding(file: BinaryIO, head: bytes) -> str:
-    """By its mark, by its zeros, and else the first of the usual ones that fits the whole file."""
+    """Return the encoding: by its mark, by its zeros, or the first usual one that fits the whole file."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -263,12 +279,12 @@ def _fits(file: BinaryIO, encoding: str) -> bool:
 
 
 def _decoded(head: bytes, encoding: str) -> str:
-    """The beginning as text; it may end within a letter."""
+    """Return the beginning as text; it may end in the middle of a letter."""
     return codecs.getincrementaldecoder(encoding)(errors="ignore").decode(head)
 
 
 def _delimiter(text: str) -> str:
-    """What parts the sample into the most rows of one width above one; a comma where nothing does."""
+    """Return the sign that splits the sample into the most rows of equal width above one, or a comma."""
     first, _, _ = text.partition("\n")
     if first.lower().startswith("sep=") and first.strip()[4:] in DELIMITERS:
         return first.strip()[4:] or ","

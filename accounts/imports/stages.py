@@ -1,4 +1,4 @@
-"""The life of an import: uploaded, described, checked, confirmed, saved. Each move is made once."""
+"""The stages of an import: uploaded, described, checked, confirmed, saved. Each change of stage happens once."""
 
 from datetime import timedelta
 from itertools import islice
@@ -8,32 +8,25 @@ import structlog
 from django.core.files.base import File
 from django.db import transaction
 from django.utils import timezone
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
 
 from accounts.imports import progress
 from accounts.imports.check import check
 from accounts.imports.columns import guess
 from accounts.imports.save import save
-from accounts.imports.sheets import (
-    MOST_COLUMNS,
-    Format,
-    SheetError,
-    detect,
-    from_first_filled,
-    opened,
-)
+from accounts.imports.sheets import MOST_COLUMNS, Format, SheetError, detect, from_first_filled, opened
 from accounts.models import Import, User
 from accounts.regions import region_of
 from activity import counters
 from config.celery import app
+from config.long_tasks import long_tasks
+from config.redis.publishing import publish
 
 log = structlog.get_logger(__name__)
 
 TASK = "accounts.import"
 SAMPLE_ROWS = 20
 KEPT_DAYS = 30
-AT_ONCE = 128 * 1024  # bytes: what is checked sooner than a worker would begin with it
+AT_ONCE = 128 * 1024  # bytes: a smaller file is checked sooner than a worker would start
 NOT_STARTED = timedelta(seconds=20)
 RESCUED_EVERY = 20  # seconds
 
@@ -42,11 +35,11 @@ WORKING = (Status.CHECKING, Status.SAVING)
 
 
 class WrongStageError(ValueError):
-    """The import is not where this can be done. The text says what to do."""
+    """The import is not in the stage that this needs. The text says what to do."""
 
 
 def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Import:
-    """Keep the file, and guess what is in it. Raises SheetError; then nothing is kept."""
+    """Store the file and guess its contents. Raises SheetError; then nothing is stored."""
     found = detect(_binary(file))
     rows = sample(_binary(file), found)
     region = region_of(owner)
@@ -71,7 +64,7 @@ def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Impo
 
 
 def sample(file: BinaryIO, found: Format) -> list[list[str]]:
-    """The first rows of the table, titles included. Raises SheetError."""
+    """Return the first rows of the table, titles included. Raises SheetError."""
     with opened(file, found) as sheet:
         rows = [cells for _, cells in islice(from_first_filled(sheet), SAMPLE_ROWS + 1)]
     if not rows:
@@ -82,7 +75,7 @@ def sample(file: BinaryIO, found: Format) -> list[list[str]]:
 
 
 def sample_of(job: Import) -> list[list[str]]:
-    """The first rows of a kept file, titles included."""
+    """Return the first rows of a stored file, titles included."""
     with job.file.open("rb") as file:
         return sample(_binary(file), Format(**job.format))
 
@@ -94,7 +87,7 @@ def start_check(job: Import) -> None:
 
 
 def confirm(job: Import) -> None:
-    """Save what was checked. A second confirmation does nothing."""
+    """Save the checked rows. A second confirmation does nothing."""
     if job.status in {Status.SAVING, Status.DONE}:
         return
     if not job.counts.get("new", 0) + job.counts.get("known", 0):
@@ -104,12 +97,12 @@ def confirm(job: Import) -> None:
 
 
 def reconsider(job: Import) -> None:
-    """Back to the columns. What is being worked on is waited for."""
+    """Go back to the columns. Waits for a worker that has begun."""
     _move(job, Status.DRAFT, among=(Status.CHECKED, Status.FAILED, Status.DRAFT))
 
 
 def discard(job: Import) -> None:
-    """Forget the file and its rows. Recipients that were saved stay."""
+    """Delete the file and its rows. Recipients that were saved stay."""
     if job.working and progress.progress_of(job.pk) is not None:
         raise WrongStageError("The import is being worked on. Wait until it has finished.")
     job.file.delete(save=False)
@@ -117,7 +110,7 @@ def discard(job: Import) -> None:
 
 
 def work(job_id: int) -> None:
-    """Do what the import waits for. Whoever comes second finds it taken or done, and leaves."""
+    """Do the next step of the import. A second worker finds the import locked or done, and returns."""
     try:
         with transaction.atomic():
             job = Import.objects.select_for_update(skip_locked=True).filter(pk=job_id).first()
@@ -135,17 +128,40 @@ def work(job_id: int) -> None:
         raise
 
 
+def work_in_turn(job_id: int) -> None:
+    """Do the next step of the import in a worker: only a few imports of one owner run at once.
+
+    An import that has to wait starts when another one ends, or with the next rescue.
+    """
+    owner = Import.objects.filter(pk=job_id).values_list("owner", flat=True).first()
+    if owner is None or long_tasks().take(owner):
+        return
+    try:
+        work(job_id)
+    finally:
+        long_tasks().give_back(owner)
+        _send_next()
+
+
+def _send_next() -> None:
+    """Start the longest-waiting import of each owner, for a few owners."""
+    waiting = Import.objects.filter(status__in=WORKING).order_by("owner", "started_at").distinct("owner")
+    oldest = Import.objects.filter(pk__in=waiting.values("pk")).order_by("started_at")
+    for job_id in oldest.values_list("pk", flat=True)[: long_tasks().total]:
+        _send(job_id, expires=RESCUED_EVERY)
+
+
 def stalled(job: Import) -> bool:
-    """It waits, and nobody has begun: no worker is running, or the one that had begun died."""
+    """Return whether the import waits and no worker has begun: none is running, or the one that began has died."""
     begun = job.started_at is not None and timezone.now() - job.started_at < NOT_STARTED
     return job.working and not begun and progress.progress_of(job.pk) is None
 
 
 def rescue() -> list[int]:
-    """Send for a worker again where none is at work: it died, or the message to it was lost.
+    """Start a worker again where none is at work: it died, or the message to it was lost.
 
-    Whoever works on an import holds its row, and a database lets go of what a dead worker held. What all this
-    sends in vain, since every worker is busy, is forgotten before the next rescue.
+    A worker locks the row of its import, and the database releases the locks of a dead worker. Messages sent in vain,
+    because every worker is busy, expire before the next rescue.
     """
     waiting = Import.objects.filter(status__in=WORKING, started_at__lt=timezone.now() - NOT_STARTED)
     with transaction.atomic():
@@ -185,7 +201,7 @@ def _fail(job_id: int, problem: str) -> None:
 
 
 def _move(job: Import, status: Import.Status, *, among: tuple[Import.Status, ...]) -> None:
-    """By one statement, so that of two clicks one finds the import elsewhere already."""
+    """Change the stage in one statement, so that the second of two clicks finds the import in another stage."""
     now = timezone.now()
     moved = Import.objects.filter(pk=job.pk, status__in=among).update(
         status=status, problem="", started_at=now
@@ -204,24 +220,22 @@ def _begin(job: Import) -> None:
 
 
 def _send(job_id: int, *, expires: int | None = None) -> None:
-    """What a broker that is away does not take is rescued later."""
-
-    def send() -> None:
-        try:
-            app.send_task(TASK, (job_id,), expires=expires)
-        except (RedisError, OperationalError):
-            log.warning("broker_away", job=job_id)
-
-    transaction.on_commit(send)
+    """Queue the import. When the broker is away, a later rescue queues it."""
+    transaction.on_commit(
+        lambda: publish(
+            lambda: app.send_task(TASK, (job_id,), expires=expires),
+            delayed="Saved. The import starts as soon as the queue answers again.",
+        )
+    )
 
 
 def _forget_old(owner: User) -> None:
-    """Rows are kept for their report, and not for ever."""
+    """Delete old rows: they are kept for their report, but not for ever."""
     old = Import.objects.filter(owner=owner, created_at__lt=timezone.now() - timedelta(days=KEPT_DAYS))
     for job in old.exclude(status__in=WORKING):
         discard(job)
 
 
 def _binary(file: "File[bytes]") -> BinaryIO:
-    """What Django's wrapper is around."""
+    """Return the file that Django's wrapper holds."""
     return cast("BinaryIO", file.file)

@@ -1,18 +1,26 @@
 from accounts.models.account import Account, Limit
 from accounts.models.importing import Import, ImportRow
+from accounts.models.own_address import OwnAddress, TestMessage
 from accounts.models.people import TeamMate, User
 from accounts.models.recipient import ConsentChange, Recipient, Tag
+from accounts.models.sending import SendingStop
+from accounts.models.service import AddressAlias, RefusedReports
 from accounts.models.sync import GroupSync
 
 __all__ = [
     "Account",
+    "AddressAlias",
     "ConsentChange",
     "GroupSync",
     "Import",
     "ImportRow",
     "Limit",
+    "OwnAddress",
     "Recipient",
+    "RefusedReports",
+    "SendingStop",
     "Tag",
     "TeamMate",
+    "TestMessage",
     "User",
 ]

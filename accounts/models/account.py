@@ -1,4 +1,4 @@
-"""Who sends."""
+"""Accounts, which messages are sent from, and their limits."""
 
 import secrets
 import uuid
@@ -8,7 +8,7 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import F, Q
 
-from accounts import warmup
+from accounts import warm_up_plan
 from accounts.encryption import EncryptedJSONField
 from accounts.profiles import DEFAULT_PROFILE, PROFILES, WarmUp
 from accounts.zones import validate_zone
@@ -22,7 +22,7 @@ class Channel(models.TextChoices):
 
 
 class Action(models.TextChoices):
-    """What a limit counts."""
+    """The kinds of action that a limit counts."""
 
     MESSAGE = "message", "Message"
     EMAIL = "email", "E-mail"
@@ -31,8 +31,11 @@ class Action(models.TextChoices):
 
 
 def new_webhook() -> dict[str, str]:
-    """What makes an account's webhook address unguessable, and what its service signs with."""
+    """Return a random key for the account's webhook address, and a secret for its service to sign with."""
     return {"key": secrets.token_urlsafe(18), "secret": secrets.token_urlsafe(32)}
+
+
+TROUBLES = ["", "unreachable", "not_connected", "rate_limited", "server_errors", "in_doubt"]
 
 
 class AccountQuerySet(models.QuerySet["Account"]):
@@ -40,7 +43,7 @@ class AccountQuerySet(models.QuerySet["Account"]):
         return self.filter(status=Account.Status.ACTIVE)
 
     def due(self, now: object) -> "AccountQuerySet":
-        """Those whose wake-up has come."""
+        """Return the accounts whose wake-up time has come."""
         return self.filter(wake_at__lte=now)
 
 
@@ -48,7 +51,7 @@ class Account(models.Model):
     """One sending identity on one channel, through one transport, with its own limits."""
 
     class Status(models.TextChoices):
-        """The words of `delivery.states.AccountStatus`, where the legal moves are."""
+        """The values of `delivery.states.AccountStatus`, which also defines the legal changes."""
 
         UNPAIRED = "unpaired", "Not paired"
         PAIRING = "pairing", "Pairing"
@@ -56,6 +59,15 @@ class Account(models.Model):
         PAUSED = "paused", "Paused"
         OFFLINE = "offline", "Offline"
         FLAGGED = "flagged", "Flagged"
+
+    class Trouble(models.TextChoices):
+        """The kind of trouble that keeps an account from sending although it is allowed to."""
+
+        UNREACHABLE = "unreachable", "No answer from its service"
+        NOT_CONNECTED = "not_connected", "Its service is not connected"
+        RATE_LIMITED = "rate_limited", "Its service asks for less"
+        SERVER_ERRORS = "server_errors", "Its service answers with errors"
+        IN_DOUBT = "in_doubt", "Its service leaves open what became of messages"
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="accounts")
     name = models.CharField(max_length=100)
@@ -65,8 +77,19 @@ class Account(models.Model):
         max_length=40, choices=[(p.key, p.label) for p in PROFILES.values()], default=DEFAULT_PROFILE
     )
     zone = models.CharField("time zone", max_length=64, default="UTC", validators=[validate_zone])
-    own_address = models.CharField(max_length=255, blank=True, help_text="Where a test send to oneself goes.")
+    own_address = models.CharField(
+        max_length=255, blank=True, help_text="Offered when a test is sent; it is confirmed by a code first."
+    )
     credentials = EncryptedJSONField(blank=True, default=dict)
+
+    session_key = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="A hash of the service's session that the credentials name; empty where they name none.",
+    )
 
     public_id = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)
     webhook = EncryptedJSONField(default=new_webhook, editable=False)
@@ -113,10 +136,38 @@ class Account(models.Model):
     wake_at = models.DateTimeField(null=True, blank=True, editable=False)
     waiting_for = models.CharField(max_length=20, blank=True, editable=False)
     waiting_until = models.DateTimeField(null=True, blank=True, editable=False)
+    waiting_detail = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="A sentence, where the reason alone does not say enough.",
+    )
     fence = models.BigIntegerField(default=0, editable=False)
+    limiter_marks = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="What the shift of `marks_fence` knew of the limiter when it ended.",
+    )
+    marks_fence = models.BigIntegerField(null=True, blank=True, editable=False)
     slow_factor = models.FloatField(default=1, editable=False)
     clean_sends = models.PositiveIntegerField(default=0, editable=False)
     held_until = models.DateTimeField(null=True, blank=True, editable=False)
+    trouble_kind = models.CharField(
+        max_length=20, choices=Trouble, blank=True, default="", db_default="", editable=False
+    )
+    trouble = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The cause, in its transport's words.",
+    )
+    trouble_since = models.DateTimeField(null=True, blank=True, editable=False)
+    trouble_count = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="Failures in a row that no recipient caused."
+    )
 
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -127,6 +178,11 @@ class Account(models.Model):
         ordering = ["name", "id"]
         constraints = [
             models.UniqueConstraint(fields=["owner", "channel", "name"], name="account_name_once"),
+            models.UniqueConstraint(
+                fields=["session_key"],
+                condition=Q(archived_at__isnull=True) & ~Q(session_key=""),
+                name="account_session_once",
+            ),
             models.CheckConstraint(
                 condition=Q(status__in=["unpaired", "pairing", "active", "paused", "offline", "flagged"]),
                 name="account_status_known",
@@ -134,6 +190,10 @@ class Account(models.Model):
             models.CheckConstraint(
                 condition=Q(channel__in=["whatsapp", "email", "linkedin", "matrix"]),
                 name="account_channel_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(trouble_kind__in=TROUBLES),
+                name="account_trouble_known",
             ),
             models.CheckConstraint(
                 condition=Q(slow_factor__gte=1), name="account_never_faster_than_its_limits"
@@ -148,7 +208,7 @@ class Account(models.Model):
                     warmup_start__gte=1,
                     warmup_step__gte=1,
                     warmup_ceiling__gte=F("warmup_start"),
-                    # A comparison with NULL is not false, and a check only fails when it is.
+                    # A check fails only when its condition is false, and a comparison with NULL is not false.
                     warmup_start__isnull=False,
                     warmup_step__isnull=False,
                     warmup_ceiling__isnull=False,
@@ -165,8 +225,8 @@ class Account(models.Model):
 
     @property
     def warm_up(self) -> WarmUp | None:
-        """Its plan while it is new: its own, or its profile's."""
-        return warmup.plan(
+        """Return the account's warm-up plan: its own, or its profile's."""
+        return warm_up_plan.plan(
             profile=self.profile,
             start=self.warmup_start,
             step=self.warmup_step,
@@ -174,18 +234,18 @@ class Account(models.Model):
         )
 
     def begin_warm_up_again(self, *, unless: WarmUp | None) -> tuple[str, ...]:
-        """Forget the days that were counted, unless the plan is still the same. Answers with what to save."""
-        if not warmup.begins_again(unless, self.warm_up):
+        """Reset the counted days, unless the plan is unchanged. Return the names of the fields to save."""
+        if not warm_up_plan.begins_again(unless, self.warm_up):
             return ()
         self.warmup_clean_days = 0
         if unless is not None:
-            return ("warmup_clean_days",)  # a day that is known to be spoiled stays so
-        self.warmup_counted_on = None  # what was sent without a plan proves nothing for this one
+            return ("warmup_clean_days",)  # a day with known trouble stays marked
+        self.warmup_counted_on = None  # messages sent without a plan prove nothing for this one
         return "warmup_clean_days", "warmup_counted_on"
 
 
 class Limit(models.Model):
-    """What one account holds itself to for one action. Empty means: as the profile says."""
+    """The limits of one account for one action. An empty value leaves it to the profile."""
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="limits")
     action = models.CharField(max_length=20, choices=Action, default=Action.MESSAGE)

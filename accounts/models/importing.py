@@ -1,4 +1,4 @@
-"""A file of recipients on its way in."""
+"""The import of a file of recipients."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -10,7 +10,7 @@ from accounts.regions import validate_region
 
 
 class Import(models.Model):
-    """One file, what its columns mean, and what came of it. Nothing is saved before it is confirmed."""
+    """One file, the meanings of its columns, and the result. Nothing is saved before it is confirmed."""
 
     class Status(models.TextChoices):
         DRAFT = "draft", "Columns to choose"
@@ -85,7 +85,7 @@ class Import(models.Model):
 
 
 class ImportRow(models.Model):
-    """One row of the file, as it was understood; kept for the report."""
+    """One row of the file as it was read; kept for the report."""
 
     class Outcome(models.TextChoices):
         NONE = "", "Not saved"

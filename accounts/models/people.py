@@ -1,4 +1,4 @@
-"""Who uses Paceline."""
+"""The people who use Paceline."""
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -9,7 +9,7 @@ from accounts.zones import validate_zone
 
 
 class User(AbstractUser):
-    """A person. Staff see everything; an operator what is theirs; see `accounts/roles.py`."""
+    """A person. Staff see everything; an operator sees what `accounts/roles.py` allows."""
 
     zone = models.CharField(
         "time zone",
@@ -30,7 +30,7 @@ class User(AbstractUser):
 
 
 class TeamMate(models.Model):
-    """`mate` sees what belongs to `owner`, and works on it too where the access says so."""
+    """`mate` sees what belongs to `owner`, and may also change it when the access says so."""
 
     class Access(models.TextChoices):
         READ = "read", "Read only"

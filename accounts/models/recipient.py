@@ -1,4 +1,4 @@
-"""Whom accounts reach."""
+"""Recipients, which accounts send to, their tags and their consent."""
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
@@ -13,7 +13,7 @@ from accounts.regions import region_of
 
 
 def canonical_address() -> Q:
-    """The address has the shape that its channel and kind ask for."""
+    """Return the condition that the address has the pattern of its channel and kind."""
     shape = Q()
     for channel, kind, pattern in SHAPES:
         shape |= Q(channel=channel, kind=kind, address__regex=pattern)
@@ -21,7 +21,7 @@ def canonical_address() -> Q:
 
 
 class Tag(models.Model):
-    """A list of recipients by name."""
+    """A named list of recipients."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tags")
     name = models.CharField(max_length=60)
@@ -36,8 +36,10 @@ class Tag(models.Model):
 
 class RecipientQuerySet(models.QuerySet["Recipient"]):
     def reachable(self) -> "RecipientQuerySet":
-        """Those to whom something may be sent at all."""
-        return self.filter(opted_out_at__isnull=True, blocked_at__isnull=True, archived_at__isnull=True)
+        """Return the recipients to whom messages may be sent."""
+        return self.filter(
+            opted_out_at__isnull=True, blocked_at__isnull=True, archived_at__isnull=True, problem=""
+        )
 
 
 class Recipient(models.Model):
@@ -77,6 +79,14 @@ class Recipient(models.Model):
     cooldown_until = models.DateTimeField(null=True, blank=True)
     last_inbound_at = models.DateTimeField(null=True, blank=True, editable=False)
 
+    problem = models.CharField(
+        max_length=40,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Why its service takes no message of ours for it, as found when groups were read.",
+    )
     left_at = models.DateTimeField(
         null=True,
         blank=True,
@@ -103,7 +113,7 @@ class Recipient(models.Model):
         indexes = [
             models.Index(fields=["owner", "name", "id"], name="recipient_by_name"),
             models.Index(fields=["name", "id"], name="recipient_of_anybody"),
-            # Few are in any of these states, and a list of them must not look through all the others.
+            # Few recipients are in any of these states, so a list of them must not read all others.
             models.Index(
                 fields=["owner", "name", "id"],
                 condition=Q(opted_out_at__isnull=False)
@@ -129,7 +139,7 @@ class Recipient(models.Model):
         return ValidationError("This recipient already exists. Search for its address in the list.")
 
     def clean(self) -> None:
-        """Bring the address into its canonical form: so do forms and the admin, before they look for doubles."""
+        """Bring the address into its canonical form: forms and the admin call this before they look for duplicates."""
         if not self.address or self.channel not in Channel.values or self.owner_id is None:
             return
         try:
@@ -140,7 +150,7 @@ class Recipient(models.Model):
         self._keep_what_they_said()
 
     def _keep_what_they_said(self) -> None:
-        """Who opted out did so at their address: under another one they would be somebody who never did."""
+        """Refuse a new address for a recipient who opted out: the opt-out belongs to the old address."""
         opted_out = Recipient.objects.filter(pk=self.pk, opted_out_at__isnull=False)
         if self.pk is not None and opted_out.exclude(address=self.address).exists():
             raise ValidationError(
@@ -151,7 +161,7 @@ class Recipient(models.Model):
 
 
 class ConsentChange(models.Model):
-    """What decides whether a recipient is written to, and how it came about. Made by `accounts/consent.py`."""
+    """One change of consent and its reason. Written by `accounts/recipients/consent.py`."""
 
     class Move(models.TextChoices):
         OUT = "out", "Opted out"
@@ -161,7 +171,7 @@ class ConsentChange(models.Model):
         CONVERTED = "converted", "Converted"
         REOPENED = "reopened", "No longer converted"
 
-    # Who is deleted and imported again would be written to again: what they said keeps them.
+    # Kept after the recipient is deleted: otherwise a new import would allow messages to them again.
     recipient = models.ForeignKey(Recipient, on_delete=models.PROTECT, related_name="consent_changes")
     move = models.CharField(max_length=10, choices=Move)
     at = models.DateTimeField()

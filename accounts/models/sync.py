@@ -1,4 +1,4 @@
-"""How the groups of an account became recipients."""
+"""Readings of an account's groups, which become recipients."""
 
 from django.conf import settings
 from django.db import models

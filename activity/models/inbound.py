@@ -1,17 +1,18 @@
-"""What came in: messages, receipts and session changes, each once."""
+"""Events from services: messages, receipts and session changes, each stored once."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Inbound(models.Model):
-    """One event of a service, told apart by the id that the service gave it."""
+    """One event of a service, identified by the id that the service gave it."""
 
     class Kind(models.TextChoices):
         MESSAGE = "message", "Message"
         RECEIPT = "receipt", "Receipt"
         SESSION = "session", "Session change"
         LOCK = "lock", "First contacts locked"
+        CONSENT = "consent", "Consent told to the service"
 
     account = models.ForeignKey("accounts.Account", on_delete=models.CASCADE, related_name="inbound")
     event_id = models.CharField(max_length=255)
@@ -34,8 +35,27 @@ class Inbound(models.Model):
     provider_id = models.CharField(max_length=255, blank=True, help_text="Of the message that it is about.")
     sender = models.CharField(max_length=255, blank=True, help_text="As the service writes it.")
     chat = models.CharField(max_length=255, blank=True)
-    state = models.CharField(max_length=20, blank=True, help_text="Of a receipt or a session.")
+    direct = models.BooleanField(
+        default=False, db_default=False, help_text="Said in a room with the sender alone."
+    )
+    waits_for = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The hidden address of its sender: it is taken up again once somebody is known behind it.",
+    )
+    state = models.CharField(max_length=20, blank=True, help_text="Of a receipt, a session or a consent.")
     text = models.TextField(blank=True, help_text="What was written, or the service's reason.")
+    subject = models.CharField(
+        max_length=255, blank=True, db_default="", help_text="Of an e-mail that is no answer by its subject."
+    )
+    answers = models.CharField(
+        max_length=255,
+        blank=True,
+        db_default="",
+        help_text="The id of our message that it answers, if it says so.",
+    )
     at = models.DateTimeField()
     until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -46,12 +66,16 @@ class Inbound(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["account", "event_id"], name="inbound_once"),
             models.CheckConstraint(
-                condition=Q(kind__in=["message", "receipt", "session", "lock"]), name="inbound_kind_known"
+                condition=Q(kind__in=["message", "receipt", "session", "lock", "consent"]),
+                name="inbound_kind_known",
             ),
         ]
         indexes = [
             models.Index(
                 fields=["account", "id"], condition=Q(handled_at__isnull=True), name="inbound_unhandled"
+            ),
+            models.Index(
+                fields=["account", "waits_for"], condition=~Q(waits_for=""), name="inbound_of_hidden_people"
             ),
             models.Index(fields=["run", "-at"], condition=Q(run__isnull=False), name="inbound_replies"),
         ]

@@ -14,13 +14,16 @@ class Attempt(models.Model):
         SENT = "sent", "Sent"
         RATE_LIMITED = "rate_limited", "Rate limited"
         NOT_CONNECTED = "not_connected", "Not connected"
+        UNREACHABLE = "unreachable", "Unreachable"
+        SERVER_ERROR = "server_error", "Server error"
         TRY_AGAIN = "try_again", "Try again"
+        HELD_BACK = "held_back", "Held back"
         REJECTED = "rejected", "Rejected"
         ACCOUNT_BLOCKED = "account_blocked", "Account blocked"
         UNKNOWN = "unknown", "Unknown"
 
     at = models.DateTimeField(help_text="When it began.")
-    # Like run targets, without foreign key constraints: docs/decisions/0003-indexes.md.
+    # Without foreign key constraints, like run targets: docs/decisions/0003-indexes.md.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,
@@ -53,6 +56,14 @@ class Attempt(models.Model):
         db_constraint=False,
         help_text="Empty for a test send.",
     )
+    # A default in the database: the engine's statement does not name the column.
+    address = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where a test went; empty for a message of a run, whose target says it.",
+    )
     action = models.CharField(max_length=20)
     part = models.PositiveSmallIntegerField(default=0)
     attempt = models.PositiveSmallIntegerField(default=1)
@@ -70,7 +81,10 @@ class Attempt(models.Model):
                         "sent",
                         "rate_limited",
                         "not_connected",
+                        "unreachable",
+                        "server_error",
                         "try_again",
+                        "held_back",
                         "rejected",
                         "account_blocked",
                         "unknown",

@@ -1,4 +1,4 @@
-"""What an owner is told, and the browsers that hear it."""
+"""Notifications of owners, and the browsers that receive them."""
 
 from django.conf import settings
 from django.db import models
@@ -6,7 +6,7 @@ from django.db.models import Q
 
 
 class Notification(models.Model):
-    """One thing that an owner should know. `key` keeps the same news from being told twice."""
+    """One thing that an owner should know. `key` prevents telling the same thing twice."""
 
     class Kind(models.TextChoices):
         PAUSED = "paused", "Run paused"

@@ -1,4 +1,4 @@
-"""The bell of the header. It asks the database, which the components of `paceline` never do."""
+"""The bell of the header. It queries the database, which the components of `paceline` never do."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django import template
 from django.template import Context
 
 from accounts.models import User
-from activity.live import MOST_UNREAD, unread
+from activity.live.messages import MOST_UNREAD, unread
 
 register = template.Library()
 

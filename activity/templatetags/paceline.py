@@ -1,6 +1,6 @@
 """The components of the pages, as template tags. /styleguide/ shows each of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Protocol
@@ -14,12 +14,12 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from activity import plots, times
-from activity.looks import MESSAGE_LOOKS, PAUSE_WORDS, TARGET_LOOKS, WAIT_WORDS, Tone, look_of
+from activity.components import plots, times
+from activity.components.looks import MESSAGE_LOOKS, MOOD_ICONS, TARGET_LOOKS, Tone, look_of
 
 register = template.Library()
 
-# Of a bar, from left to right. What is being sent at this moment is still pending to a reader.
+# The parts of a bar, from left to right. To a reader, messages that are being sent are still pending.
 PARTS = ("sent", "failed", "skipped", "unconfirmed", "pending")
 
 PLOT_WIDTH, PLOT_HEIGHT = 480, 100
@@ -27,7 +27,7 @@ SPARK_WIDTH, SPARK_HEIGHT = 96, 24
 
 
 class Counts(Protocol):
-    """What a progress bar needs; a run has it."""
+    """The counts that a progress bar needs; a run has them."""
 
     left_out: int
     sent: int
@@ -52,20 +52,14 @@ def span(length: timedelta) -> str:
 
 
 @register.filter
-def waiting(reason: str) -> str:
-    """Why an account is not sending, in a few words."""
-    return WAIT_WORDS.get(reason, "")
-
-
-@register.filter
-def pausing(reason: str) -> str:
-    """Why a run is paused, in a few words; its summary says the rest."""
-    return PAUSE_WORDS.get(reason, "")
+def at(values: Mapping[Any, Any], key: Any) -> Any:
+    """Return the value of a mapping under a key, or None."""
+    return values.get(key)
 
 
 @register.filter
 def word(state: str) -> str:
-    """A state's word alone, as for a tab."""
+    """Return only the word of a state, as for a tab."""
     return look_of(state).word
 
 
@@ -76,7 +70,7 @@ def _sprite() -> str:
 
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
-    """A symbol of the sprite; hidden from screen readers unless it has a label of its own."""
+    """Return a symbol of the sprite, hidden from screen readers unless it has a label."""
     if label:
         return format_html(
             '<svg class="icon" role="img" aria-label="{}"><use href="{}#{}"></use></svg>',
@@ -89,7 +83,7 @@ def icon(name: str, label: str = "") -> SafeString:
 
 @register.simple_tag
 def pill(state: str) -> SafeString:
-    """A state as icon, word and colour: {% pill run.status %}."""
+    """Return a state as icon, word and colour: {% pill run.status %}."""
     look = look_of(state)
     return format_html(
         '<span class="pill pill-{} tone-{}">{}{}</span>',
@@ -102,13 +96,13 @@ def pill(state: str) -> SafeString:
 
 @register.simple_tag
 def run_pill(run: Any) -> SafeString:
-    """A run's status, which follows it while the page is open: {% run_pill run %}."""
+    """Return a run's status, which is updated while the page is open: {% run_pill run %}."""
     return _live_pill("run-status", run)
 
 
 @register.simple_tag
 def account_pill(account: Any) -> SafeString:
-    """An account's status, in the same way."""
+    """Return an account's status, which is updated while the page is open."""
     return _live_pill("account-status", account)
 
 
@@ -118,7 +112,7 @@ def _live_pill(what: str, row: Any) -> SafeString:
 
 @register.simple_tag
 def badge(text: str, tone: str = Tone.CALM, icon_name: str = "") -> SafeString:
-    """A pill for what is not a state, such as a forecast."""
+    """Return a pill for something that is not a state, such as a forecast."""
     return format_html(
         '<span class="pill tone-{}">{}{}</span>', tone, icon(icon_name) if icon_name else "", text
     )
@@ -126,10 +120,10 @@ def badge(text: str, tone: str = Tone.CALM, icon_name: str = "") -> SafeString:
 
 @register.inclusion_tag("components/_progress.html")
 def progress(counts: Counts, compact: bool = False) -> dict[str, Any]:
-    """How far a run is; a run's own goes on by itself while its page is open. Compact is for a row of a table."""
+    """Return the progress of a run, which is updated while the page is open. `compact` is for a row of a table."""
     parts = {name: getattr(counts, name) for name in PARTS}
     parts["pending"] += counts.sending
-    # The bar is as long as those who were to get it.
+    # The full bar stands for everybody who should get it.
     drawn = plots.segments(parts | {"skipped": counts.skipped - counts.left_out}, counts.expected)
     settled = counts.expected - parts["pending"]
     return {
@@ -147,13 +141,13 @@ def progress(counts: Counts, compact: bool = False) -> dict[str, Any]:
 
 
 def left_out_words(count: int) -> str:
-    """Beside a run's progress, where some of those chosen were never to get it."""
+    """Return the words beside a run's progress when some of the chosen recipients were left out."""
     return f", {count:,} left out" if count else ""
 
 
 @register.inclusion_tag("components/_gauge.html")
 def gauge(label: str, used: int, limit: int | None) -> dict[str, Any]:
-    """How much of a limit is used. A limit of None is no limit."""
+    """Return how much of a limit is used. None means no limit."""
     share = used / limit if limit else 0.0
     return {
         "label": label,
@@ -173,7 +167,7 @@ def sparkline(values: Sequence[float], label: str) -> dict[str, Any]:
 
 @register.inclusion_tag("components/_plot.html")
 def barplot(values: Sequence[tuple[str, int]], caption: str, unit: str) -> dict[str, Any]:
-    """Bars with a hint on each: pairs of a label and a number."""
+    """Return bars with a hint on each: pairs of a label and a number."""
     peak = max((value for _, value in values), default=0)
     return {
         "columns": plots.columns(values, width=PLOT_WIDTH, height=PLOT_HEIGHT),
@@ -188,7 +182,7 @@ def barplot(values: Sequence[tuple[str, int]], caption: str, unit: str) -> dict[
 
 @register.simple_tag
 def moment(value: datetime | None, zone: str = "") -> SafeString:
-    """A time with its zone; the pointer's rest shows it in the reader's zone and in UTC as well."""
+    """Return a time with its zone; pointing at it shows it in the reader's zone and in UTC as well."""
     if value is None:
         return format_html('<span class="quiet" title="{}">{}</span>', "No time", "\N{EN DASH}")
     home = timezone.get_current_timezone()
@@ -203,16 +197,40 @@ def moment(value: datetime | None, zone: str = "") -> SafeString:
     )
 
 
+@register.simple_tag
+def why(told: Any, zone: str = "", name: str = "") -> SafeString:
+    """Return a sentence of `delivery.sentences.account_sentence`; static/js/countdown.js updates its countdown.
+
+    After a `name` the sentence begins in lower case: "Parents phone: no answer from the gateway".
+    """
+    now = timezone.now()
+    first = f"{name}: {told.words}" if name else told.sentence
+    if told.at is None:
+        return format_html("{}", first)
+    clock = told.clock_words(named=bool(name))
+    if not told.ticks(now):
+        return format_html("{} {} {}.", first, clock.removesuffix(" in"), moment(told.at, zone))
+    seconds, attribute = told.seconds(now), "data-countup" if told.counts_up else "data-countdown"
+    ticking = format_html('<b class="num" {}="{}">{}</b>', attribute, seconds, times.length(seconds))
+    return format_html("{} {} {}.", first, clock, ticking)
+
+
+@register.filter
+def mood_icon(mood: str) -> str:
+    """Return the symbol before a sentence of `delivery.sentences.account_sentence`."""
+    return MOOD_ICONS.get(mood, "info")
+
+
 @register.inclusion_tag("components/_notice.html")
 def notice(level: str, text: str, dismissible: bool = False) -> dict[str, Any]:
-    """A message in a box. `level` is one of Django's message levels, as a word."""
+    """Return a message in a box. `level` is one of Django's message levels, as a word."""
     look = MESSAGE_LOOKS.get(level, MESSAGE_LOOKS["info"])
     return {"look": look, "text": text, "dismissible": dismissible, "level": level}
 
 
 @register.inclusion_tag("components/_field.html")
 def field(bound: BoundField, optional: bool = False) -> dict[str, Any]:
-    """A form field with its label, its hint and, right below it, its errors."""
+    """Return a form field with its label, its hint and its errors right below it."""
     return {
         "field": bound,
         "optional": optional,
@@ -231,7 +249,7 @@ SECTIONS = (
 
 @register.inclusion_tag("components/_sections.html", takes_context=True)
 def sections(context: Context) -> dict[str, Any]:
-    """The navigation, with the section of this page marked."""
+    """Return the navigation, with the section of this page marked."""
     match = getattr(context.get("request"), "resolver_match", None)
     here = (match.namespace or match.url_name) if match else ""
     here = {"runs": "reminders", "follow_ups": "activity"}.get(here, here)

@@ -1,6 +1,6 @@
 """Real PostgreSQL and Redis servers for a machine that has none, kept under `var/`.
 
-Each of DATABASE_URL and REDIS_URL that is set names a server of its own, which is then not started here.
+Where DATABASE_URL or REDIS_URL is set, it names another server, and that server is not started here.
 """
 
 import os
@@ -25,21 +25,21 @@ __all__ = ["StartError", "Urls", "database_settings", "servers", "urls", "var_fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Urls:
-    """Where the two servers are."""
+    """The addresses of the two servers."""
 
     database: str
     redis: str
 
 
 def urls(var: Path | None = None) -> Urls:
-    """The addresses of the embedded servers of `var`, whether they run or not."""
+    """Return the addresses of the embedded servers of `var`, whether they run or not."""
     home = home_of(var.resolve() if var else var_folder())
     return Urls(database=Postgres(home).url, redis=Redis(home).url)
 
 
 @contextmanager
 def servers(var: Path | None = None) -> Iterator[Urls]:
-    """Run what no URL in the environment replaces, with the URLs in the environment while inside."""
+    """Run the servers that no URL in the environment replaces; while inside, the environment has both URLs."""
     folder = var.resolve() if var else var_folder()
     home = home_of(folder)
     everything: dict[str, Server] = {"REDIS_URL": Redis(home), "DATABASE_URL": Postgres(home)}
@@ -70,7 +70,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _exit_on_terminate() -> Iterator[None]:
-    """Make SIGTERM unwind the program, so that its last user stops the servers."""
+    """Make SIGTERM unwind the program, so that the last user of the servers stops them."""
     unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not unhandled or threading.current_thread() is not threading.main_thread():
         yield

@@ -18,7 +18,7 @@ from config.embedded.sharing import stop_all, unused
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do as the command line says; every foreseeable failure is one sentence and exit code 2."""
+    """Run the command line; every foreseeable failure is one sentence and exit code 2."""
     options = _parser().parse_args(arguments)
     var = options.var.resolve() if options.var else var_folder()
     try:

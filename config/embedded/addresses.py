@@ -1,11 +1,11 @@
-"""`DATABASE_URL` in Django's words."""
+"""Translates `DATABASE_URL` into Django's settings."""
 
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 
 def database_settings(url: str) -> dict[str, Any]:
-    """Django's settings for a PostgreSQL address, sockets included.
+    """Return Django's settings for a PostgreSQL address, sockets included.
 
     A socket is `postgresql://user@/name?host=/folder`, as libpq has it; other parameters are libpq's options.
     """

@@ -1,4 +1,4 @@
-"""Where the embedded servers keep their data, and how they are reached."""
+"""Decides where the embedded servers keep their data, and how they are reached."""
 
 import hashlib
 import json
@@ -18,12 +18,12 @@ FALLBACK = Path("/var/lib/paceline")
 
 
 def var_folder() -> Path:
-    """The folder that holds everything this checkout writes while it runs."""
+    """Return the folder that holds everything this checkout writes while it runs."""
     return Path(os.environ.get("PACELINE_VAR") or PROJECT / "var").expanduser().resolve()
 
 
 def home_of(var: Path) -> Path:
-    """Where the servers of `var` live: in it, unless PostgreSQL's user cannot enter it."""
+    """Return the folder of the servers of `var`: inside it, unless PostgreSQL's user cannot enter it."""
     if may_enter(server_account(var), var):
         return var
     return FALLBACK / hashlib.sha256(os.fsencode(var)).hexdigest()[:8]
@@ -35,13 +35,13 @@ def make_home(home: Path) -> None:
 
 
 def fits_socket(path: Path) -> bool:
-    """Whether a unix socket can have this path."""
+    """Decide whether a unix socket can have this path."""
     return len(os.fsencode(path)) <= SOCKET_PATH_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loopback:
-    """What it takes to reach the servers over TCP, for folders too deep for a socket.
+    """The ports and the password to reach the servers over TCP, for folders too deep for a socket.
 
     Any user of the machine can connect to a loopback port, hence the password.
     """
@@ -52,7 +52,7 @@ class Loopback:
 
 
 def loopback(home: Path) -> Loopback:
-    """The ports and the password of `home`, chosen and written down the first time."""
+    """Return the ports and the password of `home`; the first call chooses and stores them."""
     file = home / "servers.json"
     try:
         return Loopback(**json.loads(file.read_text()))
@@ -67,7 +67,7 @@ def loopback(home: Path) -> Loopback:
 
 
 def move_to_free_ports(home: Path, *, postgres: bool = False, redis: bool = False) -> None:
-    """Give the named server another port if somebody else has taken its own."""
+    """Give the named server another port if another program has taken its own."""
     current = loopback(home)
     if postgres and not is_free(current.postgres_port):
         current = replace(current, postgres_port=_free_port())
@@ -77,7 +77,7 @@ def move_to_free_ports(home: Path, *, postgres: bool = False, redis: bool = Fals
 
 
 def _write(file: Path, content: Loopback, *, exclusively: bool) -> None:
-    """Write in one step: whoever reads sees the whole of it, and of two first writers one wins."""
+    """Write in one step, so that readers see the whole file, and of two first writers one wins."""
     make_home(file.parent)
     draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     draft.touch(0o600)
@@ -94,9 +94,9 @@ def _write(file: Path, content: Loopback, *, exclusively: bool) -> None:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port."""
+    """Decide whether a server could listen on this loopback port."""
     with socket.socket() as probe:
-        # As the servers do: a port of connections that are merely fading away counts as free.
+        # As the servers do: a port with only closing connections counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

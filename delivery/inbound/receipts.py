@@ -1,7 +1,7 @@
-"""Receipts: what became of messages that were sent. They come twice, late and in any order.
+"""Applies receipts: what happened to messages after they were sent. Receipts come twice, late and in any order.
 
-A message of several parts has arrived when all of its parts have, and is read when all are. A part that failed shows on
-the whole: somebody got less than was meant.
+A message of several parts has arrived when all of its parts have, and is read when all are. A part that failed shows
+on the whole message, since its recipient got less than was meant.
 """
 
 from collections.abc import Iterable
@@ -12,20 +12,22 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from activity.models import Inbound
-from delivery.transports.base import ReceiptState
+from delivery.inbound import aliases
+from delivery.models import RunTarget
+from delivery.transports.base import Known, ReceiptState
 
 MOST = 500  # at a time
-NOT_OURS = timedelta(minutes=10)  # after which a receipt belongs to nothing that we sent
+NOT_OURS = timedelta(minutes=10)  # an older receipt belongs to no message of ours
 MOST_ROUNDS = 100
 
-# Two tasks that each know of one part must not both find that the other is missing.
+# Two tasks that each handle one part must not both conclude that the other part is missing.
 LOCK = "SELECT FROM delivery_runtarget WHERE id = ANY(%(targets)s) ORDER BY id FOR NO KEY UPDATE"
 MARK = """
 UPDATE activity_inbound i SET target_id = found.target, handled_at = %(now)s
 FROM unnest(%(ids)s::bigint[], %(targets)s::bigint[]) AS found (id, target) WHERE i.id = found.id
 """
-# Of each part the earliest time of a kind holds, whatever comes first, and who read it got it; of the whole, the time
-# of the part that came last. While parts are still to be sent, nothing has arrived.
+# For each part the earliest time of a kind counts, in whatever order receipts come, and a read part is a delivered
+# part. For the whole message the time of its last part counts. While parts are still to be sent, it has not arrived.
 APPLY = """
 WITH part AS (
     SELECT target_id, provider_id,
@@ -57,7 +59,7 @@ WHERE t.earlier_ids && %(ids)s::varchar[] AND t.earlier_ids IS NOT NULL AND t.ac
 
 
 def settle(account_id: int) -> None:
-    """Note on the account's targets what their receipts say; those that came too early are left for later."""
+    """Record receipts on the account's targets; receipts that came too early are left for later."""
     last = 0
     for _ in range(MOST_ROUNDS):
         last = _settle_some(account_id, after=last)
@@ -67,22 +69,23 @@ def settle(account_id: int) -> None:
 
 @transaction.atomic
 def _settle_some(account_id: int, *, after: int) -> int:
-    """The id of the last one looked at; 0 when there are no more."""
+    """Return the id of the last receipt looked at; 0 when there are no more."""
     waiting = Inbound.objects.filter(account_id=account_id, kind=Inbound.Kind.RECEIPT, handled_at=None)
     locked = waiting.filter(pk__gt=after).order_by("pk").select_for_update(skip_locked=True)
     rows = list(locked[:MOST])
     if not rows:
         return 0
-    targets = _targets(account_id, sorted({row.provider_id for row in rows}))
+    targets = targets_of(account_id, sorted({row.provider_id for row in rows}))
     found = [(row, targets[row.provider_id]) for row in rows if row.provider_id in targets]
     if found:
         _apply(found)
+        _learn(found)
     _give_up(row.pk for row in rows if row.provider_id not in targets)
     return rows[-1].pk
 
 
-def _targets(account_id: int, ids: list[str]) -> dict[str, int]:
-    """The targets that have a part with one of these ids, by it."""
+def targets_of(account_id: int, ids: list[str]) -> dict[str, int]:
+    """Return the targets that have a part with one of these ids, by id."""
     with connection.cursor() as cursor:
         cursor.execute(FIND, {"account": account_id, "ids": ids})
         return dict(cursor.fetchall())
@@ -100,8 +103,18 @@ def _apply(found: list[tuple[Inbound, int]]) -> None:
             cursor.execute(statement, arguments)
 
 
+def _learn(found: list[tuple[Inbound, int]]) -> None:
+    """Learn who is behind a hidden address from a receipt that uses it: the ledger knows the recipient."""
+    hidden = {target: row for row, target in found if row.chat}
+    if not hidden:
+        return
+    people = RunTarget.objects.filter(pk__in=hidden, recipient__kind="person").select_related("recipient")
+    known = [Known(hidden=hidden[row.pk].chat, address=row.recipient.address) for row in people]
+    aliases.learn(found[0][0].account, known, aliases.Source.RECEIPT)
+
+
 def _give_up(ids: Iterable[int]) -> None:
-    """What is old and belongs to no target was typed on the phone."""
+    """Mark old receipts without a target as handled: their messages were typed on the phone."""
     now = timezone.now()
     Inbound.objects.filter(pk__in=list(ids), created_at__lt=now - NOT_OURS).update(handled_at=now)
 

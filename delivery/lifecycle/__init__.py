@@ -1,22 +1,34 @@
-"""A run's life, one function per move, used by every page, action, command and the engine.
+"""The life of a run: one function per move, used by every page, action, command and the engine.
 
-Each locks the run, refuses a move that `states.py` does not allow, changes the run and its targets in one
-transaction, and wakes, tells and announces once that is committed.
+Each function locks the run, refuses a move that `states.py` does not allow, and changes the run and its targets in
+one transaction. After the commit it wakes the accounts, notifies the owner and announces the change to open pages.
 
-The moves: `people`, `doubts`, `starts`, `windows`, `daily_caps`, `under_way`, `of_accounts`.
-The steps that they share: `locking`, `going`, `holding`, `ending`, `telling`.
+The moves: `people` (by a person), `system` (by the engine and the tick), `accounts` (with an account), `day_caps`.
+The steps that they share: `steps`.
 """
 
-from delivery.lifecycle.daily_caps import end_full_days
-from delivery.lifecycle.doubts import confirm, resend
-from delivery.lifecycle.ending import CANCELED
-from delivery.lifecycle.going import window_of
-from delivery.lifecycle.locking import WrongStateError
-from delivery.lifecycle.of_accounts import pause_account, start_account, stop_account
-from delivery.lifecycle.people import archive, cancel, pause, resume, retry_failed
-from delivery.lifecycle.starts import end_empty, miss, start, start_waiting, wait_behind
-from delivery.lifecycle.under_way import settle, trip, withdraw
-from delivery.lifecycle.windows import close_window, open_window
+from delivery.lifecycle.accounts import pause_account, start_account, stop_account
+from delivery.lifecycle.day_caps import end_full_days
+from delivery.lifecycle.people import (
+    archive,
+    cancel,
+    confirm,
+    pause,
+    resend,
+    resume,
+    retry_failed,
+    unarchive,
+)
+from delivery.lifecycle.steps import CANCELED, WrongStateError, window_of
+from delivery.lifecycle.system import (
+    close_window,
+    open_window,
+    settle,
+    start,
+    start_waiting,
+    trip,
+    withdraw,
+)
 
 __all__ = [
     "CANCELED",
@@ -25,9 +37,7 @@ __all__ = [
     "cancel",
     "close_window",
     "confirm",
-    "end_empty",
     "end_full_days",
-    "miss",
     "open_window",
     "pause",
     "pause_account",
@@ -40,7 +50,7 @@ __all__ = [
     "start_waiting",
     "stop_account",
     "trip",
-    "wait_behind",
+    "unarchive",
     "window_of",
     "withdraw",
 ]

@@ -1,29 +1,38 @@
-"""What people do to a run."""
+"""Moves of a run that a person makes."""
 
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import User
-from delivery.lifecycle.daily_caps import ready_at
-from delivery.lifecycle.ending import settle_if_done
-from delivery.lifecycle.going import go_on
-from delivery.lifecycle.holding import hold, refuse, release_claims, stopped_accounts
-from delivery.lifecycle.locking import WrongStateError, locked, require
+from accounts.models import Account, User
+from delivery.lifecycle.day_caps import ready_at
+from delivery.lifecycle.steps import (
+    WrongStateError,
+    finish,
+    go_on,
+    hold,
+    locked,
+    refuse,
+    release_claims,
+    require,
+    serve,
+    settle_if_done,
+    stopped_accounts,
+)
 from delivery.models import Run, RunTarget
 from delivery.states import SETTLED_RUN, PauseReason, RunStatus, TargetStatus
 
 
 @transaction.atomic
 def pause(run: Run, *, reason: PauseReason, by: User | None = None, detail: str = "") -> Run:
-    """Hold a run still: nothing leaves after this is committed but what is already in the air.
+    """Pause a run: after the commit nothing more leaves, except messages that are already under way.
 
-    One that is paused until its window opens or its account is back stays so from now on until a person resumes it.
+    A run that would continue by itself, when its window opens or its account is back, then waits for a person.
     """
     run = locked(run, by)
     require(
         run,
         RunStatus.PAUSED,
-        "Only a run that is queued or running, or goes on by itself, can be paused.",
+        "Only a run that is queued or running, or continues by itself, can be paused.",
         different=not run.goes_on_by_itself,
     )
     run.changed_by = by
@@ -33,7 +42,7 @@ def pause(run: Run, *, reason: PauseReason, by: User | None = None, detail: str 
 
 @transaction.atomic
 def resume(run: Run, *, by: User | None = None) -> Run:
-    """Go on with the pending targets, now or when the window opens next."""
+    """Continue with the pending targets, now or when the window opens next."""
     run = locked(run, by)
     if run.status != RunStatus.PAUSED:
         raise WrongStateError(f"Run {run.pk} is {run.status}: only a paused run can be resumed.")
@@ -43,14 +52,14 @@ def resume(run: Run, *, by: User | None = None) -> Run:
         )
     refuse(run, stopped_accounts(run, TargetStatus.PENDING))
     run.changed_by = by
-    run.sent_before, run.failed_before = run.sent, run.failed
+    _count_errors_anew(run)
     go_on(run, ready_at=ready_at(run))
     return run
 
 
 @transaction.atomic
 def cancel(run: Run, *, by: User | None = None) -> Run:
-    """Skip what is left. What is in the air still lands, and then the run settles."""
+    """Skip the pending targets. Messages that are under way still arrive, and then the run settles."""
     run = locked(run, by)
     if run.status in SETTLED_RUN:
         raise WrongStateError(f"Run {run.pk} is {run.status} already: there is nothing left to cancel.")
@@ -67,7 +76,7 @@ def cancel(run: Run, *, by: User | None = None) -> Run:
 
 @transaction.atomic
 def retry_failed(run: Run, *, by: User | None = None) -> Run:
-    """Queue the failed targets of a settled run again, and only those."""
+    """Queue the failed targets of a settled run again, and no others."""
     run = locked(run, by)
     if run.status not in {RunStatus.PARTIAL, RunStatus.FAILED}:
         raise WrongStateError(
@@ -81,18 +90,84 @@ def retry_failed(run: Run, *, by: User | None = None) -> Run:
         status=TargetStatus.PENDING, attempts=0, not_before=timezone.now(), settled_at=None, error=""
     )
     run.failed, run.pending = run.failed - moved, run.pending + moved
-    run.sent_before, run.failed_before = run.sent, run.failed
+    _count_errors_anew(run)
     run.changed_by, run.finished_at, run.canceled_at = by, None, None
     go_on(run)
     return run
 
 
+def _count_errors_anew(run: Run) -> None:
+    """Restart the breaker's count: a person has seen what went wrong before."""
+    run.sent_before, run.failed_before, run.unconfirmed_before = run.sent, run.failed, run.unconfirmed
+
+
 @transaction.atomic
 def archive(run: Run, *, by: User | None = None) -> Run:
-    """Put a settled run out of sight."""
+    """Hide a settled run from the lists."""
     run = locked(run, by)
     if run.status not in SETTLED_RUN:
         raise WrongStateError(f"Run {run.pk} is {run.status}: wait for its end, or cancel it first.")
     run.archived_at = run.archived_at or timezone.now()
     run.save()
     return run
+
+
+@transaction.atomic
+def unarchive(run: Run, *, by: User | None = None) -> Run:
+    """Show an archived run in the lists again."""
+    run = locked(run, by)
+    if run.archived_at is None:
+        raise WrongStateError(f"Run {run.pk} is not archived.")
+    run.archived_at = None
+    run.save()
+    return run
+
+
+@transaction.atomic
+def confirm(target: RunTarget, *, by: User | None = None) -> Run:
+    """Mark an unconfirmed message as sent, since a person saw that it arrived; its later parts still go out."""
+    run, target = locked_unconfirmed(target, by)
+    if target.parts_done + 1 < len(run.parts):
+        return _send_on(run, target, by, parts_done=target.parts_done + 1)
+    target.status, target.error, target.settled_at = TargetStatus.SENT, "", timezone.now()
+    target.save(update_fields=["status", "error", "settled_at"])
+    run.unconfirmed, run.sent = run.unconfirmed - 1, run.sent + 1
+    run.changed_by = by
+    run.save()
+    if run.status in SETTLED_RUN:
+        run.summary = ""
+        finish(run)
+    return run
+
+
+@transaction.atomic
+def resend(target: RunTarget, *, by: User | None = None) -> Run:
+    """Send an unconfirmed message again, since a person saw that it did not arrive."""
+    run, target = locked_unconfirmed(target, by)
+    return _send_on(run, target, by, parts_done=target.parts_done)
+
+
+def _send_on(run: Run, target: RunTarget, by: User | None, *, parts_done: int) -> Run:
+    """Queue an unconfirmed target again, from its next part on."""
+    if target.account.status != Account.Status.ACTIVE:
+        refuse(run, [target.account])
+    target.status, target.error, target.settled_at, target.attempts = TargetStatus.PENDING, "", None, 0
+    target.not_before, target.parts_done = timezone.now(), parts_done
+    target.save(update_fields=["status", "error", "settled_at", "attempts", "not_before", "parts_done"])
+    run.unconfirmed, run.pending = run.unconfirmed - 1, run.pending + 1
+    run.changed_by, run.canceled_at = by, None
+    if run.status in SETTLED_RUN:
+        run.finished_at = None
+        go_on(run)
+    else:
+        run.save()
+        serve([run])
+    return run
+
+
+def locked_unconfirmed(target: RunTarget, by: User | None) -> tuple[Run, RunTarget]:
+    run = locked(target.run, by)
+    target = RunTarget.objects.select_for_update().get(pk=target.pk)
+    if target.status != TargetStatus.UNCONFIRMED:
+        raise WrongStateError(f"This message is {target.status}: only an unconfirmed one needs a decision.")
+    return run, target

@@ -1,11 +1,13 @@
 """Permits to send: when an account may send its next messages, over all its limits at once (SPEC P2 to P8).
 
-One round trip to Redis per question; limiter.lua decides there, so that any number of workers agree. Redis
-only remembers: the ledger is the truth, and a limiter that forgot is rebuilt from it before anything is
-granted. Answers are values.
+Each question is one round trip to Redis, where limiter.lua decides, so that any number of workers agree. Redis is
+only a cache: the ledger is the truth, and a limiter that lost its state is rebuilt from the ledger before anything
+is granted. Answers are values.
 
-A client that repeats a call whose answer was lost may be granted twice. What it never heard of stays open, so
-that it counts for too much and never for too little, until `adopt`.
+A state is trusted only if it carries the mark of the last answer that its caller got, and each mark is given once.
+So three states are rebuilt instead of trusted: that of a server that came back with older data, one that somebody
+else changed, and one that was changed by a call whose answer was lost. From one shift to the next the mark is kept
+in PostgreSQL (`engine/wakeups.end_shift`).
 """
 
 from delivery.limiter.client import ACTIONS, Limiter
@@ -22,6 +24,7 @@ from delivery.limiter.values import (
     Unit,
     Use,
     Wait,
+    WrongClock,
 )
 
 __all__ = [
@@ -39,4 +42,5 @@ __all__ = [
     "Unit",
     "Use",
     "Wait",
+    "WrongClock",
 ]

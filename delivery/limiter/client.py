@@ -16,7 +16,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from delivery.lease import TTL_MS, Lease, lease_key
+from delivery.engine.lease import TTL_MS, Lease, lease_key
 from delivery.limiter.replies import Reply, noted, taken, use
 from delivery.limiter.values import (
     Ask,
@@ -30,6 +30,7 @@ from delivery.limiter.values import (
     Noted,
     Use,
     Wait,
+    WrongClock,
 )
 from delivery.pacing import Pace
 from delivery.states import WaitReason
@@ -38,7 +39,7 @@ ACTIONS: Final = ("message", "email", "connection_request", "inmail")
 
 SCRIPT: Final = Path(__file__).with_name("limiter.lua").read_text(encoding="utf-8")
 
-# A server that is loading, has no memory left or is no longer the primary gives no permits either.
+# A server that is loading, out of memory or no longer the primary cannot give permits.
 AWAY: Final = (
     ConnectionError,
     TimeoutError,
@@ -53,7 +54,7 @@ class Limiter:
     """The limiters of all accounts.
 
     minute_ms and hour_ms scale time for tests and benchmarks. No unit starts later than horizon_ms from now:
-    limits, pauses and windows may change, and what was handed out cannot be called back. Redis' own clock
+    limits, pauses and windows may change, and a permit that was handed out cannot be called back. Redis' own clock
     counts, unless now_ms gives another.
     """
 
@@ -76,13 +77,13 @@ class Limiter:
         self._now_ms = now_ms
 
     def reach_ms(self, pace: Pace) -> int:
-        """How far back the log of an account with this pace has to go."""
+        """Return how far back the log of an account with this pace has to go."""
         if pace.per_hour:
             return self._hour_ms
         return self._minute_ms if pace.per_minute else 0
 
-    def take(self, ask: Ask) -> Granted | Wait | LeaseLost | Forgotten | Away:
-        """Permits within the horizon, or when to come back and why. Renews the lease."""
+    def take(self, ask: Ask) -> Granted | Wait | WrongClock | LeaseLost | Forgotten | Away:
+        """Return permits within the horizon, or when to come back and why. Renews the lease."""
         _refuse_mistakes(ask)
         return taken(self._call("take", ask.lease.account_id, ask.action, self._take_argument(ask)))
 
@@ -93,28 +94,23 @@ class Limiter:
         settled: Mapping[str, int],
         returned: Sequence[str] = (),
         *,
+        mark: str,
         free_at_ms: int = 0,
     ) -> Noted:
-        """As `take` does with what an `Ask` brings of these, without asking. Renews the lease."""
-        argument = self._holder(lease) | _news(settled, returned, free_at_ms)
+        """Record the settled and returned permits as `take` does, without asking for new ones. Renews the lease."""
+        argument = self._holder(lease) | _news(settled, returned, free_at_ms) | {"mark": mark}
         return noted(self._call("settle", lease.account_id, action, argument))
 
-    def adopt(self, lease: Lease, action: str) -> Noted:
-        """Settle now what is open: a pump that died with permits in its hands will not.
+    def hold(self, lease: Lease, action: str, until_ms: int, *, mark: str) -> Noted:
+        """Grant nothing before `until_ms`, because a service asked for a wait. The later of two holds stays."""
+        argument = self._holder(lease) | {"held_until": until_ms, "mark": mark}
+        return noted(self._call("hold", lease.account_id, action, argument))
 
-        For the holder of a new lease, and after `Away`.
-        """
-        return noted(self._call("adopt", lease.account_id, action, self._holder(lease)))
-
-    def hold(self, account_id: int, action: str, until_ms: int) -> Noted:
-        """Grant nothing before `until_ms`, after an answer that asks for it. The later of two holds stays."""
-        return noted(self._call("hold", account_id, action, {"held_until": until_ms}))
-
-    def rebuild(self, account_id: int, action: str, memory: Memory) -> Noted:
-        """Remember what the ledger knows; nothing happens where there is a state already."""
-        argument = {
-            # Permits of the state that was lost must not be taken for permits of this one.
-            "epoch": secrets.token_hex(4),
+    def rebuild(self, lease: Lease, action: str, memory: Memory) -> Noted:
+        """Replace the state with what the ledger knows. Renews the lease."""
+        argument = self._holder(lease) | {
+            # Permits and marks of the lost state must not be mistaken for those of the new one.
+            "epoch": secrets.token_hex(8),
             "reach": memory.reach_ms,
             "day_start": memory.day.start_ms,
             "day_end": memory.day.end_ms,
@@ -126,10 +122,10 @@ class Limiter:
             "free_at": memory.free_at_ms,
             "held_until": memory.held_until_ms,
         }
-        return noted(self._call("rebuild", account_id, action, argument))
+        return noted(self._call("rebuild", lease.account_id, action, argument))
 
     def forget(self, account_id: int) -> Done | Away:
-        """Drop what is known of an account, for all actions; its lease stays."""
+        """Drop the state of an account, for all actions; its lease stays."""
         keys = [key for action in ACTIONS for key in _keys(account_id, action)[1:]]
         try:
             self._redis.delete(*keys)
@@ -138,11 +134,11 @@ class Limiter:
         return Done()
 
     def peek(self, account_id: int, action: str, pace: Pace, day: Day) -> Use | Forgotten | Away:
-        """What an account has used of its limits, for the pages; changes nothing."""
+        """Return how much of its limits an account has used, for the pages; changes nothing."""
         return use(self._call("peek", account_id, action, self._peek_argument(pace, day)), pace)
 
     def peek_all(self, questions: Sequence[tuple[int, str, Pace, Day]]) -> list[Use | Forgotten | Away]:
-        """The same for many accounts and actions, in one round trip."""
+        """Return the use of many accounts and actions, in one round trip."""
         pipeline = self._redis.pipeline(transaction=False)
         for account_id, action, pace, day in questions:
             argument = json.dumps(self._peek_argument(pace, day))
@@ -172,10 +168,12 @@ class Limiter:
     def _take_argument(self, ask: Ask) -> dict[str, Any]:
         return self._holder(ask.lease) | {
             **_news(ask.settled, ask.returned, ask.free_at_ms),
+            **_expected(ask),
+            "mark": ask.mark,
             "cost": ask.cost,
             "gaps": list(ask.gaps_ms),
             "horizon": self._horizon_ms,
-            # How soon to ask again where only permits in flight stand in the way: a second of a real minute.
+            # How soon to ask again where only permits in flight block the next one: a second of a real minute.
             "recheck": max(1, self._minute_ms // 60),
             "per_minute": ask.pace.per_minute,
             "minute": self._minute_ms,
@@ -207,6 +205,12 @@ def _news(settled: Mapping[str, int], returned: Sequence[str], free_at_ms: int) 
     return {"settled": dict(settled), "returned": list(returned), "free_at": free_at_ms}
 
 
+def _expected(ask: Ask) -> dict[str, Any]:
+    if ask.expected is None:
+        return {}
+    return {"earliest": ask.expected.earliest_ms, "latest": ask.expected.latest_ms}
+
+
 def _keys(account_id: int, action: str) -> list[str]:
     if action not in ACTIONS:
         raise ValueError(f"There is no action {action!r}.")
@@ -216,7 +220,7 @@ def _keys(account_id: int, action: str) -> list[str]:
 
 
 def _refuse_mistakes(ask: Ask) -> None:
-    """What no waiting could ever grant, or means nothing, is a mistake of the caller."""
+    """Raise ValueError for a request that no waiting could ever grant, or that has no meaning."""
     if ask.want < 1 or ask.cost < 1:
         raise ValueError(f"At least one unit of one message is asked for, not {ask.want} of {ask.cost}.")
     if len(ask.gaps_ms) != ask.want or min(ask.gaps_ms) < 0:

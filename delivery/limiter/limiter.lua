@@ -2,29 +2,35 @@
 --
 -- KEYS[1]  lease  string: the token of the pump that serves the account
 -- KEYS[2]  log    sorted set: a member per permit, by the latest time at which the receiver may have seen its
---                 message. Nobody knows that time for a permit in flight: it is *open*, with the score OPEN +
+--                 message. That time is unknown for a permit in flight: it is *open*, with the score OPEN +
 --                 its start, so that it counts in every window and is never trimmed until it is settled.
--- KEYS[3]  state  hash of numbers and two texts:
---                 reach               how far back the log is complete; what no cap looks at is trimmed
+-- KEYS[3]  state  hash of numbers and a text:
+--                 reach               how far back the log is complete; entries that no cap needs are trimmed
 --                 day_start, day_end  the calendar day that `used` counts
 --                 used                messages of that day, the open ones included
 --                 free_at             the end of the gap after the last unit
---                 held_until          nothing is granted before it (an answer asked for less)
+--                 held_until          nothing is granted before this time (a service asked for a wait)
 --                 settled_start       the latest start of a permit that was settled
---                 ended               the latest time at which one was seen: a batch pause counts from there
+--                 ended               the latest time at which a message was seen: a batch pause counts from there
 --                 batch, batch_seq    messages of the current batch; its permits have numbers above batch_seq
 --                 seq, epoch (text)   make permit ids that no other state of this account has made
---                 run (text)          the life of the server in which it was rebuilt
--- ARGV[1]  verb   take, settle, hold, rebuild, adopt or peek
--- ARGV[2]  JSON   what the verb needs, see the functions of that name; `now` is absent for Redis' own clock
+--                 calls               how many calls have changed the state since it was rebuilt
+-- ARGV[1]  verb   take, settle, hold, rebuild or peek
+-- ARGV[2]  JSON   the arguments of the verb, see the function of that name; `now` is absent for Redis' own clock
+--
+-- Every call that changes the state names the `mark` of the answer before it: the epoch and the number of calls.
+-- A state with another mark is not the one that the caller knows. A server that came back with older data (a
+-- restored copy, a replica that lost the last seconds) lacks permits that were granted; such a state is dropped,
+-- and rebuilt from the ledger.
 --
 -- Reply, as JSON:
---   ["granted", now, [[at, [permit, ...]], ...]]     take: units with their starts, in ascending order
---   ["wait", now, until, reason]                     take: nothing before `until`; a value of WaitReason
---   ["use", minute, hour, day, free_at, held_until]  peek
---   ["done"]                                         settle, hold, rebuild, adopt
---   ["lease_lost"]                                   take, settle, adopt: `token` does not hold the lease
---   ["forgotten"]                                    no state, or one that cannot answer
+--   ["granted", now, mark, [[at, [permit, ...]], ...]]  take: units with their starts, in ascending order
+--   ["wait", now, mark, until, reason]                  take: nothing before `until`; a value of WaitReason
+--   ["clock", now]                                      take: `now` is outside the range that the caller expects
+--   ["use", minute, hour, day, free_at, held_until]     peek
+--   ["done", mark]                                      settle, hold, rebuild
+--   ["lease_lost"]                                      all but peek: `token` does not hold the lease
+--   ["forgotten", now]                                  no state, another mark, or too little data to answer
 --
 -- Times are integer milliseconds. Every key has a TTL.
 
@@ -32,11 +38,11 @@ local LEASE, LOG, STATE = KEYS[1], KEYS[2], KEYS[3]
 local OPEN = 1e15 -- above any time, and OPEN + a time is still exact in a double
 local TTL = 36 * 3600 * 1000 -- longer than any day; an account that idles for longer is rebuilt
 
--- The log always has this member, below all times: a log that was lost alone (evicted) is not taken for an
--- empty one.
+-- The log always has this member, below all times: a log that was lost alone (evicted) is not mistaken for
+-- an empty one.
 local BOTTOM, BOTTOM_SCORE = 'bottom', -1
 
-local TEXT = { epoch = true, run = true }
+local TEXT = { epoch = true }
 
 local verb, ask = ARGV[1], cjson.decode(ARGV[2])
 
@@ -48,12 +54,6 @@ end
 
 local now = clock()
 
--- A server that was started again, or a replica that took over, may come with a state that is out of date:
--- what was granted since is missing from it.
-local function run_id()
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-end
-
 local function load()
   local fields = redis.call('HGETALL', STATE)
   if #fields == 0 or redis.call('EXISTS', LOG) == 0 then return nil end
@@ -62,11 +62,24 @@ local function load()
     local name, value = fields[i], fields[i + 1]
     state[name] = TEXT[name] and value or tonumber(value)
   end
-  if state.run ~= run_id() or not state.ended then return nil end
+  -- Older releases did not count calls.
+  if not state.ended or not state.calls then return nil end
   return state
 end
 
+local function mark(state) return string.format('%s.%d', state.epoch, state.calls) end
+
+-- Returns the state if it is the one that the caller knows. The lease is no proof: older data may have it too.
+local function known()
+  local state = load()
+  if state and mark(state) == ask.mark then return state end
+  redis.call('DEL', LOG, STATE)
+  return nil
+end
+
+-- Counts the call, and returns the new mark.
 local function save(state)
+  state.calls = state.calls + 1
   local fields = {}
   for name, value in pairs(state) do
     fields[#fields + 1] = name
@@ -75,6 +88,7 @@ local function save(state)
   redis.call('HSET', STATE, unpack(fields))
   redis.call('PEXPIRE', STATE, TTL)
   redis.call('PEXPIRE', LOG, TTL)
+  return mark(state)
 end
 
 local function lease_held()
@@ -83,14 +97,14 @@ local function lease_held()
   return true
 end
 
--- The start of the last unit that was not returned.
+-- Returns the start of the last unit that was not returned.
 local function last_start(state)
   local top = redis.call('ZREVRANGE', LOG, 0, 0, 'WITHSCORES')
   return math.max(state.settled_start, tonumber(top[2]) - OPEN)
 end
 
 -- A permit settled before its time stays at its start; one settled twice (by the next pump, then by its own
--- that was only slow) takes the later time. An unknown one is of a state that was lost: the ledger has it.
+-- that was only slow) takes the later time. An unknown one belongs to a lost state: the ledger has it.
 local function settle(state, permit, at)
   local score = tonumber(redis.call('ZSCORE', LOG, permit))
   if not score then return end
@@ -102,13 +116,13 @@ local function settle(state, permit, at)
   redis.call('ZADD', LOG, math.max(score, at), permit)
 end
 
--- Of permits that were rebuilt nobody knows whether they are: they do not shorten the batch.
+-- Decides whether a permit is of the current batch. For rebuilt permits this is unknown: they do not shorten it.
 local function in_batch(state, permit)
   local epoch, seq = string.match(permit, '^(%x+)%-(%d+)$')
   return epoch == state.epoch and tonumber(seq) > state.batch_seq
 end
 
--- The start of an open permit that is taken out as if it had never been granted.
+-- Removes an open permit as if it had never been granted, and returns its start.
 local function give_back(state, permit)
   local score = tonumber(redis.call('ZSCORE', LOG, permit))
   if not score or score < OPEN then return nil end
@@ -123,7 +137,7 @@ local function settle_and_return(state)
   local starts = {}
   for _, permit in ipairs(ask.returned) do starts[#starts + 1] = give_back(state, permit) end
   if #starts > 0 then
-    -- The time of units that went back whole is free again, if nothing was granted at or after them.
+    -- The time of units that were returned whole is free again, if nothing was granted at or after them.
     local last = last_start(state)
     for _, start in ipairs(starts) do
       if start > last then state.free_at = math.min(state.free_at, start) end
@@ -133,8 +147,8 @@ local function settle_and_return(state)
   state.free_at = math.max(state.free_at, ask.free_at)
 end
 
--- Whether the state can answer for the asked day and caps. A day that follows is begun with what may still
--- arrive in it; one that overlaps (the account moved to another zone) only the ledger can count.
+-- Decides whether the state can answer for the asked day and caps. A new day begins with the messages that may
+-- still arrive in it; a day that overlaps (the account moved to another zone) can only be counted by the ledger.
 local function knows(state)
   if ask.reach > state.reach then return false end
   if ask.day_start >= state.day_end then
@@ -146,15 +160,15 @@ local function knows(state)
   return true
 end
 
--- What is settled in the day to come stays for its count.
+-- Permits that are settled in the next day stay for its count.
 local function trim(state)
   redis.call('ZREMRANGEBYSCORE', LOG, 0, math.min(now - ask.reach, state.day_end - 1))
   state.reach = ask.reach
 end
 
--- The time from which a window of `span` has room for a unit under `cap`: when the newest message that may
--- not be in it together with the unit has left it. Where that one is open nobody can say: then the earliest
--- time at which it may be so, and true.
+-- Returns the time from which a window of `span` has room for a unit under `cap`: when the newest message that may
+-- not be in the window together with the unit has left it. Where that message is open the time is unknown: then
+-- returns the earliest possible time, and true.
 local function room_at(cap, span)
   if cap == 0 then return 0, false end
   local rank = cap - ask.cost
@@ -165,7 +179,8 @@ local function room_at(cap, span)
   return math.max(time - OPEN + span, now + ask.recheck), true
 end
 
--- The earliest start of a unit, what put it there, whether open permits forbid it, whether it begins a batch.
+-- Returns the earliest start of a unit, the reason for it, whether open permits forbid it, and whether it begins a
+-- batch.
 local function earliest(state, last)
   local at, reason = math.max(now, ask.day_start), 'gap'
   local function not_before(time, why)
@@ -225,87 +240,94 @@ local function grant_units(state)
   return { 'granted', now, units }
 end
 
+-- Records the report of a pump that lost its lease: its messages did leave. The mark changes, so that the pump that
+-- serves the account now finds a state that it does not know, and rebuilds it from the ledger.
+local function late_news()
+  if next(ask.settled) or next(ask.returned) then
+    local state = load()
+    if state then
+      settle_and_return(state)
+      save(state)
+    end
+  end
+  return { 'lease_lost' }
+end
+
+-- With a wrong clock, messages would drop out of their windows too early, or the next ones would wait too long.
+local function clock_is_off()
+  return ask.earliest and (now < ask.earliest or now > ask.latest)
+end
+
 local verbs = {}
 
--- token, lease_ttl, settled {permit: at}, returned [permit], free_at, cost, gaps [one per wanted unit], horizon,
--- recheck, per_minute, minute, per_hour, hour, per_day, day_start, day_end, batch_size, batch_pause, reach
+-- token, lease_ttl, mark, earliest and latest (what `now` may be; may be absent), settled {permit: at},
+-- returned [permit], free_at, cost, gaps [one per wanted unit], horizon, recheck, per_minute, minute, per_hour,
+-- hour, per_day, day_start, day_end, batch_size, batch_pause, reach
 function verbs.take()
-  local state = load()
+  if not lease_held() then return late_news() end
+  if clock_is_off() then return { 'clock', now } end
+  local state = known()
   if state then settle_and_return(state) end
-  if not lease_held() then
-    if state then save(state) end
-    return { 'lease_lost' }
-  end
   if not state or not knows(state) then
     redis.call('DEL', LOG, STATE)
-    return { 'forgotten' }
+    return { 'forgotten', now }
   end
   trim(state)
   local reply = grant_units(state)
-  save(state)
+  table.insert(reply, 3, save(state))
   return reply
 end
 
--- token, lease_ttl, settled, returned, free_at
+-- token, lease_ttl, mark, settled, returned, free_at
 function verbs.settle()
-  local state = load()
-  if state then
-    settle_and_return(state)
-    save(state)
-  end
-  if not lease_held() then return { 'lease_lost' } end
-  return { state and 'done' or 'forgotten' }
+  if not lease_held() then return late_news() end
+  local state = known()
+  if not state then return { 'forgotten', now } end
+  settle_and_return(state)
+  return { 'done', save(state) }
 end
 
--- token, lease_ttl
-function verbs.adopt()
-  if not lease_held() then return { 'lease_lost' } end
-  local state = load()
-  if not state then return { 'forgotten' } end
-  for _, permit in ipairs(redis.call('ZRANGEBYSCORE', LOG, OPEN, '+inf')) do settle(state, permit, now) end
-  save(state)
-  return { 'done' }
-end
-
--- held_until
+-- token, lease_ttl, mark, held_until
 function verbs.hold()
-  local state = load()
-  if not state then return { 'forgotten' } end
+  if not lease_held() then return { 'lease_lost' } end
+  local state = known()
+  if not state then return { 'forgotten', now } end
   state.held_until = math.max(state.held_until, ask.held_until)
-  save(state)
-  return { 'done' }
+  return { 'done', save(state) }
 end
 
--- epoch, times [at], in_flight {permit: start}, reach, day_start, day_end, used, batch, last_start, free_at,
--- held_until
+-- token, lease_ttl, epoch, times [at], in_flight {permit: start}, reach, day_start, day_end, used, batch,
+-- last_start, free_at, held_until
 function verbs.rebuild()
-  if load() then return { 'done' } end
+  if not lease_held() then return { 'lease_lost' } end
   redis.call('DEL', LOG, STATE)
   redis.call('ZADD', LOG, BOTTOM_SCORE, BOTTOM)
   for i, at in ipairs(ask.times) do redis.call('ZADD', LOG, at, string.format('%s+%d', ask.epoch, i)) end
   for permit, start in pairs(ask.in_flight) do redis.call('ZADD', LOG, OPEN + start, permit) end
-  save({
-    reach = ask.reach,
-    day_start = ask.day_start,
-    day_end = ask.day_end,
-    used = ask.used,
-    free_at = ask.free_at,
-    held_until = ask.held_until,
-    settled_start = ask.last_start,
-    ended = ask.last_start,
-    batch = ask.batch,
-    batch_seq = 0,
-    seq = 0,
-    epoch = ask.epoch,
-    run = run_id(),
-  })
-  return { 'done' }
+  return {
+    'done',
+    save({
+      reach = ask.reach,
+      day_start = ask.day_start,
+      day_end = ask.day_end,
+      used = ask.used,
+      free_at = ask.free_at,
+      held_until = ask.held_until,
+      settled_start = ask.last_start,
+      ended = ask.last_start,
+      batch = ask.batch,
+      batch_seq = 0,
+      seq = 0,
+      epoch = ask.epoch,
+      calls = 0,
+    }),
+  }
 end
 
 -- minute, hour, day_start, day_end, reach
 function verbs.peek()
   local state = load()
-  if not state or not knows(state) then return { 'forgotten' } end
+  if not state or not knows(state) then return { 'forgotten', now } end
   local function count(span) return redis.call('ZCOUNT', LOG, string.format('(%d', now - span), '+inf') end
   return { 'use', count(ask.minute), count(ask.hour), state.used, state.free_at, state.held_until }
 end

@@ -1,36 +1,50 @@
-"""Reads what limiter.lua answers."""
+"""Reads the replies of limiter.lua."""
 
 from typing import Any
 
-from delivery.limiter.values import Away, Done, Forgotten, Granted, LeaseLost, Noted, Unit, Use, Wait
+from delivery.limiter.values import (
+    Away,
+    Done,
+    Forgotten,
+    Granted,
+    LeaseLost,
+    Noted,
+    Unit,
+    Use,
+    Wait,
+    WrongClock,
+)
 from delivery.pacing import Pace
 from delivery.states import WaitReason
 
 Reply = list[Any] | Away
 
 
-def taken(reply: Reply) -> Granted | Wait | LeaseLost | Forgotten | Away:
+def taken(reply: Reply) -> Granted | Wait | WrongClock | LeaseLost | Forgotten | Away:
     match reply:
-        case ["granted", now, units]:
-            return Granted(units=tuple(Unit(at_ms=at, permits=tuple(ids)) for at, ids in units), now_ms=now)
-        case ["wait", now, until, reason]:
-            return Wait(until_ms=until, reason=WaitReason(reason), now_ms=now)
+        case ["granted", now, mark, units]:
+            granted = tuple(Unit(at_ms=at, permits=tuple(ids)) for at, ids in units)
+            return Granted(units=granted, now_ms=now, mark=mark)
+        case ["wait", now, mark, until, reason]:
+            return Wait(until_ms=until, reason=WaitReason(reason), now_ms=now, mark=mark)
+        case ["clock", now]:
+            return WrongClock(now_ms=now)
         case ["lease_lost"]:
             return LeaseLost()
-        case ["forgotten"]:
-            return Forgotten()
+        case ["forgotten", now]:
+            return Forgotten(now_ms=now)
         case _:
             return _away(reply)
 
 
 def noted(reply: Reply) -> Noted:
     match reply:
-        case ["done"]:
-            return Done()
+        case ["done", mark]:
+            return Done(mark=mark)
         case ["lease_lost"]:
             return LeaseLost()
-        case ["forgotten"]:
-            return Forgotten()
+        case ["forgotten", now]:
+            return Forgotten(now_ms=now)
         case _:
             return _away(reply)
 
@@ -45,8 +59,8 @@ def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
                 free_at_ms=free_at,
                 held_until_ms=held_until,
             )
-        case ["forgotten"]:
-            return Forgotten()
+        case ["forgotten", now]:
+            return Forgotten(now_ms=now)
         case _:
             return _away(reply)
 
@@ -54,4 +68,4 @@ def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
 def _away(reply: Reply) -> Away:
     if isinstance(reply, Away):
         return reply
-    raise AssertionError(f"limiter.lua gave an answer that nobody reads: {reply}")
+    raise AssertionError(f"limiter.lua gave an answer that cannot be read: {reply}")

@@ -1,9 +1,10 @@
-"""What is asked of the limiter, and what it answers: values, without Redis."""
+"""Requests to the limiter and its answers: values, without Redis."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from delivery.lease import Lease
+from delivery.clocks import Expected
+from delivery.engine.lease import Lease
 from delivery.pacing import Pace
 from delivery.states import WaitReason
 
@@ -18,7 +19,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Leave to send the messages of one target, from `at_ms` on: a permit for each."""
+    """Permission to send the messages of one target, from `at_ms` on: a permit for each message."""
 
     at_ms: int
     permits: tuple[str, ...]
@@ -30,35 +31,55 @@ class Granted:
 
     units: tuple[Unit, ...]
     now_ms: int
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Nothing now. Before `until_ms`, which is after `now_ms`, only a settled or returned permit helps."""
+    """No permits now. Before `until_ms`, which is after `now_ms`, only a settled or returned permit helps.
+
+    `detail` is a sentence for people where the reason alone does not say enough.
+    """
 
     until_ms: int
     reason: WaitReason
+    now_ms: int
+    mark: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongClock:
+    """Redis' clock reads `now_ms`, which is not what the caller expects. Nothing was changed."""
+
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The limiter took note."""
+    """The limiter recorded the report."""
+
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseLost:
-    """Another pump serves the account, or may: stop. What was settled and returned was taken note of."""
+    """Another pump serves the account, or may: stop. The settled and returned permits were recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """Redis does not know enough of this account and action: rebuild it from the ledger, then ask again."""
+    """Redis lacks state for this account and action, or has another state than the caller knows.
+
+    Rebuild the state from the ledger, then ask again.
+    """
+
+    now_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Away:
-    """Redis does not answer, so nothing may leave. It may have heard: `adopt` before the next `take`."""
+    """Redis does not answer, so nothing may leave. The call may have changed the state: no mark is known any more."""
 
     reason: str
 
@@ -68,7 +89,7 @@ Noted = Done | LeaseLost | Forgotten | Away
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """How much of its limits an account has used. A minute or an hour that no cap needs is not kept: None."""
+    """How much of its limits an account has used. None for a minute or an hour that no cap needs."""
 
     minute: int | None
     hour: int | None
@@ -79,13 +100,16 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A wish for `want` units of `cost` messages, and news of permits that were granted before.
+    """A request for `want` units of `cost` messages, with a report on permits that were granted before.
 
     gaps_ms   the time to leave free after each wanted unit.
-    settled   permits whose messages are done with, whatever became of them, each with the latest time at
-              which the receiver can have seen the message: when its answer came, or when it was given up.
+    settled   permits whose messages are finished, whatever their outcome, each with the latest time at which the
+              receiver can have seen the message: when its answer came, or when it was given up.
     returned  permits that were not used. A permit that is already settled stays so.
     free_at_ms  the end of the gap after the last unit as it really began, which may be later than planned.
+    mark      that of the last answer. The limiter drops a state with another mark: it is not the one that the
+              caller knows, since Redis came back with older data, or since somebody else changed it.
+    expected  the range that Redis' clock may read; None where the caller does not check.
     """
 
     lease: Lease
@@ -98,22 +122,24 @@ class Ask:
     settled: Mapping[str, int] = field(default_factory=dict)
     returned: Sequence[str] = ()
     free_at_ms: int = 0
+    mark: str = ""
+    expected: Expected | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What the ledger knows of an account and action, for a limiter that forgot.
+    """The ledger's knowledge of an account and action, for a limiter that lost its state.
 
     day, day_used  the day, and its messages, those in flight included.
     reach_ms       how far back `times_ms` goes: `Limiter.reach_ms(pace)`, or further.
-    times_ms       when messages were seen at the latest. One that a dead pump may still have in the air
+    times_ms       when messages were seen at the latest. A message that a dead pump may still have under way
                    belongs here too, at the latest time at which it can arrive.
-    in_flight      permits that the asking pump holds, each with the start of its unit; it settles or returns
-                   them later, as if nothing had been forgotten.
+    in_flight      permits that the asking pump holds, each with the start of its unit; the pump settles or returns
+                   them later, as if nothing had been lost.
     batch          messages of the current batch, those in flight included.
     last_ms        the start of the last message that is not in flight, however old; 0 if there was none.
     free_at_ms     the end of the gap after the last message.
-    held_until_ms  nothing is granted before it.
+    held_until_ms  nothing is granted before this time.
     """
 
     day: Day

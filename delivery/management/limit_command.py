@@ -1,4 +1,4 @@
-"""What the commands about daily caps share: which accounts, and the table."""
+"""The base of the commands about daily caps: the choice of accounts, and the table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ class LimitCommand(BaseCommand):
         return found
 
     def table(self, head: Row, rows: Sequence[Row]) -> None:
-        """Columns as wide as their widest cell, numbers to the right."""
+        """Return rows as text: columns as wide as their widest cell, numbers to the right."""
         cells = [[str(cell) for cell in row] for row in (head, *rows)]
         widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
         numeric = [all(isinstance(row[column], int) for row in rows) for column in range(len(head))]

@@ -1,34 +1,41 @@
-"""What the commands that steer a run share: find it, check whose it is, do it, say what came of it."""
+"""The base of the commands that change a run: find it, check whose it is, change it, print the result."""
 
-from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
-from delivery import events, summary
-from delivery.lifecycle import WrongStateError
+from delivery import live
 from delivery.models import Run
+from delivery.run_actions import Action, Question, perform
+from delivery.sentences import run_summary
 
 
 class RunCommand(BaseCommand):
-    """Exit codes: 0 done, 1 the run is in the wrong state or not yours, 2 there is no such run or user."""
+    """The base of a run command. Exit codes: 0 done, 1 wrong state or not yours, 2 no such run or user."""
 
-    move: Callable[..., Run]
+    action: Action[Run]
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", type=int, help="The run's number, as the pages show it.")
-        parser.add_argument("--as", dest="user", help="On behalf of this user, who must be allowed to.")
+        parser.add_argument("--as", dest="user", help="On behalf of this user, who must be allowed to do it.")
+        if self.action.gives_up:
+            parser.add_argument("--yes", action="store_true", help="Confirm that messages are not sent.")
+            parser.add_argument(
+                "--name", default="", help="The run's name, to confirm that many messages are not sent."
+            )
 
     def handle(self, *_: Any, **options: Any) -> None:
         run = find_run(options["run"])
         by = find_user(options["user"])
-        try:
-            run = type(self).move(run, by=by)
-        except (WrongStateError, PermissionDenied) as error:
-            raise CommandError(str(error), returncode=1) from error
-        events.flush()
+        said = {"typed": options.get("name", "")} | ({"confirmed": "1"} if options.get("yes") else {})
+        found = perform(self.action, [run], by=by, said=said)
+        if isinstance(found, Question):
+            raise CommandError(_asked(found, options["name"]), returncode=1)
+        if found.refused:
+            raise CommandError("\n".join(found.refused), returncode=1)
+        live.flush()
+        self.stdout.write(found.told)
         self.stdout.write(describe(run))
 
 
@@ -49,13 +56,23 @@ def find_user(username: str | None) -> User | None:
 
 
 def describe(run: Run) -> str:
+    """Return the state and the numbers of a run in a few lines."""
     run.refresh_from_db()
     waiting = [f"{getattr(run, name):,} {name}" for name in ("sending", "pending") if getattr(run, name)]
-    counts = ", ".join([summary.delivered(run), *summary.rest(run), *waiting])
+    counts = ", ".join([run_summary.delivered(run), *run_summary.rest(run), *waiting])
     reason = f" ({run.pause_reason.replace('_', ' ')})" if run.pause_reason else ""
     lines = [f"Run {run.pk}, {run.name}: {run.status}{reason}; {counts}."]
     if run.opens_at:
-        lines.append(f"It goes on at {run.opens_at:%Y-%m-%d %H:%M} UTC.")
+        lines.append(f"It continues at {run.opens_at:%Y-%m-%d %H:%M} UTC.")
     if run.summary:
         lines.append(run.summary)
     return "\n".join(lines)
+
+
+def _asked(question: Question, typed: str) -> str:
+    """Return the question of an action, with the options that confirm it."""
+    lines = [question.title, question.sentence]
+    if question.phrase and typed:
+        lines.append(question.mismatch)
+    named = f' --name "{question.phrase}"' if question.phrase else ""
+    return "\n".join([*lines, f"To confirm, repeat the command with --yes{named}."])

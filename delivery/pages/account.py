@@ -1,4 +1,4 @@
-"""The page of one account, and the part of it that changes while one looks."""
+"""The page of one account, and the part of the page that is refreshed while it is open."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -9,34 +9,36 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from accounts.access import seen
 from accounts.encryption import UnreadableSecretError
-from accounts.models import Account, GroupSync
+from accounts.models import Account, GroupSync, RefusedReports
 from accounts.profiles import PROFILES
 from accounts.roles import may_touch
-from activity import plots
-from delivery import account_view
-from delivery.inbound import hooks
-from delivery.pages.access import seen_account
+from activity.components import plots
+from delivery.inbound import webhooks
+from delivery.pages import account_facts
 from delivery.pages.offers import offer
 from delivery.transports import kinds
 from delivery.transports.base import Webhook
 
 WIDTH, HEIGHT = 480, 100
+REFUSALS_SHOWN_FOR = timedelta(days=7)
 
 
 @login_required
 @require_GET
 def page(request: HttpRequest, pk: int) -> HttpResponse:
-    account = seen_account(request, pk)
+    account = seen(Account.objects.select_related("owner", "status_by"), request, pk)
     context = _now(request, account)
     context |= {
         "webhook": _webhook(account) if context["may_touch"] else None,
+        "refused": _refused_lately(account),
         "offer": offer(kind) if (kind := kinds().get(account.transport)) else None,
         "profile": PROFILES[account.profile],
-        "limits": account_view.explained(account),
-        "warm_up": _drawn(account_view.warm_up(account)),
-        "runs": account_view.latest_runs(account),
-        "troubles": account_view.troubles(account, now=timezone.now()),
+        "limits": account_facts.explained(account),
+        "warm_up": _drawn(account_facts.warm_up(account)),
+        "runs": account_facts.latest_runs(account),
+        "troubles": account_facts.troubles(account, now=timezone.now()),
         "width": WIDTH,
         "height": HEIGHT,
     }
@@ -46,38 +48,48 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def now(request: HttpRequest, pk: int) -> HttpResponse:
-    """How it is at this moment, to be swapped in."""
-    return render(request, "accounts/_account_now.html", _now(request, seen_account(request, pk)))
+    """Return the part of the page that changes, for HTMX to swap in."""
+    return render(
+        request,
+        "accounts/_account_now.html",
+        _now(request, seen(Account.objects.select_related("owner", "status_by"), request, pk)),
+    )
 
 
 def _now(request: HttpRequest, account: Account) -> dict[str, object]:
     moment = timezone.now()
     until = account.first_contacts_until
-    current = account_view.now_of(account, now=moment)
+    current = account_facts.now_of(account, now=moment)
     return {
         "account": account,
         "now": current,
         "groups_change": current.sync is not None and _is_fresh(current.sync, moment),
         "may_touch": may_touch(account, request.user),
         "locked_until": until if until and until > moment else None,
-        "capabilities": account_view.capabilities_of(account),
-        "groups": partial(account_view.group_count, account),  # counted where it is shown
+        "capabilities": account_facts.capabilities_of(account),
+        "groups": partial(account_facts.group_count, account),  # counted where it is shown
     }
 
 
 def _is_fresh(sync: GroupSync, now: datetime) -> bool:
-    """Whether groups are being read, or were a moment ago: an open page must follow."""
+    """Tell whether groups are being read now, or were read within the last minute: an open page must follow."""
     return sync.finished_at is None or now - sync.finished_at < timedelta(minutes=1)
 
 
 def _webhook(account: Account) -> Webhook | None:
-    """Where its service reports; an address that no key opens any more is none."""
+    """Return the address for the service's reports; None where no key can decrypt the stored one."""
     try:
-        return hooks.webhook_of(account)
+        return webhooks.webhook_of(account)
     except UnreadableSecretError:
         return None
 
 
-def _drawn(days: list[account_view.WarmUpDay]) -> list[tuple[plots.Column, account_view.WarmUpDay]]:
+def _refused_lately(account: Account) -> RefusedReports | None:
+    """Return the refused reports of the last days; None where there are none."""
+    since = timezone.now() - REFUSALS_SHOWN_FOR
+    return RefusedReports.objects.filter(account=account, last_at__gt=since).first()
+
+
+def _drawn(days: list[account_facts.WarmUpDay]) -> list[tuple[plots.Column, account_facts.WarmUpDay]]:
     bars = plots.columns([(f"Day {day.number}", day.cap) for day in days], width=WIDTH, height=HEIGHT)
     return list(zip(bars, days, strict=True))

@@ -1,20 +1,21 @@
-"""Adding an account: choose the service, then say what it needs."""
+"""The pages that add an account: choose the service, then enter its details."""
 
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from accounts.access import user_of
 from accounts.models import Account
 from accounts.models.account import Channel
-from delivery import asking, connection
-from delivery.pages.access import user_of
 from delivery.pages.forms import AccountForm, CredentialsForm
 from delivery.pages.offers import offer, offers
+from delivery.sessions import ask, calls, connect, one_account
 from delivery.transports import kinds
 
 
@@ -36,12 +37,12 @@ def add(request: HttpRequest, channel: str, kind: str) -> HttpResponse:
     account = Account(owner=owner, channel=channel, transport=kind, zone=owner.zone or "UTC")
     given = request.POST if request.method == "POST" else None
     form = AccountForm(given, instance=account)
-    credentials = CredentialsForm(transport, given, prefix="service", initial=_known(kind))
+    credentials = CredentialsForm(account, given, prefix="service", initial=_known(kind))
     if form.is_valid() and credentials.is_valid():
         account = form.save(commit=False)
-        account.credentials = credentials.credentials
-        account.save()
-        return _connected(request, account)
+        one_account.enter(account, credentials.credentials)
+        if _saved(account, credentials):
+            return _connected(request, account)
     context = {
         "form": form,
         "credentials": credentials,
@@ -52,24 +53,42 @@ def add(request: HttpRequest, channel: str, kind: str) -> HttpResponse:
     return render(request, "accounts/account_add.html", context)
 
 
+def _saved(account: Account, credentials: CredentialsForm) -> bool:
+    """Save a new account; return False, with an error in the form, if another account took its session meanwhile."""
+    try:
+        with transaction.atomic():
+            account.save()
+    except IntegrityError as error:
+        if one_account.CONSTRAINT not in str(error):
+            raise
+        credentials.add_error(None, one_account.TAKEN)
+        return False
+    return True
+
+
 def _known(kind: str) -> dict[str, str]:
-    """What nobody needs to look up: the sandbox that runs beside this may listen elsewhere than usual."""
+    """Return values to fill in beforehand: the sandbox beside this installation may use another port than usual."""
     return {"base_url": settings.SANDBOX_URL} if kind == "sandbox" else {}
 
 
 def _connected(request: HttpRequest, account: Account) -> HttpResponse:
-    """Try it at once: what was typed wrong is found while one still has it at hand."""
+    """Connect the new account at once, so that a typing error is found while the person still has the details."""
     try:
-        account = connection.connect(account, by=user_of(request))
-    except asking.NoAnswerError as error:
-        messages.error(request, f"{account} is saved, but not connected. {error} Correct it under Edit.")
+        account = connect.connect(account, by=user_of(request))
+    except ask.NoAnswerError as error:
+        messages.error(
+            request, f"{account} was saved, but is not connected. {error} Press Edit to correct it."
+        )
+        return redirect("accounts:page", account.pk)
+    except calls.BusyError as error:
+        messages.warning(request, f"{account} was saved, but is not connected yet. {error}")
         return redirect("accounts:page", account.pk)
     if account.status == Account.Status.PAIRING:
         return redirect("accounts:pair", account.pk)
     if account.status == Account.Status.ACTIVE:
         messages.success(request, f"{account} is connected and ready to send.")
     else:
-        messages.warning(request, f"{account} is saved, but its service says that it is not connected.")
+        messages.warning(request, f"{account} was saved, but the service reports that it is not connected.")
     return redirect("accounts:page", account.pk)
 
 

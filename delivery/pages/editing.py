@@ -1,4 +1,4 @@
-"""Changing an account: what it is, how its service knows it, and what it holds itself to."""
+"""The pages that change an account: its details, its credentials and its limits."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -7,20 +7,22 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from accounts.access import touched
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account, Limit
-from delivery import account_view, queues
-from delivery.limits import merged
-from delivery.pages.access import touched_account
+from delivery.engine import wakeups
+from delivery.limits.lookup import merged
+from delivery.pages import account_facts
 from delivery.pages.forms import AccountForm, CredentialsForm, LimitForm, PaceForm
 from delivery.pages.offers import offer
+from delivery.sessions import one_account
 from delivery.transports import kinds
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    account = touched_account(request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
     kind = kinds().get(account.transport)
     if kind is None:
         raise Http404
@@ -28,11 +30,11 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     warming = account.warm_up
     form = AccountForm(given, instance=account)
     pace = PaceForm(given, instance=account, prefix="pace")
-    credentials = CredentialsForm(kind, given, prefix="service", stored=_stored(account))
+    credentials = CredentialsForm(account, given, prefix="service", stored=_stored(account))
     if form.is_valid() and pace.is_valid() and credentials.is_valid():
-        account.credentials = credentials.credentials
-        _save(account, *form.fields, *pace.fields, *account.begin_warm_up_again(unless=warming))
-        messages.success(request, f"{account} is saved.")
+        entered = one_account.enter(account, credentials.credentials)
+        _save(account, *form.fields, *pace.fields, *entered, *account.begin_warm_up_again(unless=warming))
+        messages.success(request, f"{account} was saved.")
         return redirect("accounts:page", pk)
     context = {
         "account": account,
@@ -47,17 +49,17 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def limits(request: HttpRequest, pk: int) -> HttpResponse:
-    """One form for each action that the account can do, beside what holds now and where it comes from."""
-    account = touched_account(request, pk)
+    """Show one form for each action of the account, beside the current limits and their sources."""
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
     own = {limit.action: limit for limit in Limit.objects.filter(account=account)}
     given = request.POST if request.method == "POST" else None
     shown = [
         (held, _limit_form(given, own.get(held.action) or Limit(account=account, action=held.action)))
-        for held in account_view.explained(account)
+        for held in account_facts.explained(account)
     ]
     if given is not None and all(form.is_valid() for _, form in shown):
         _save_limits(account, [form for _, form in shown])
-        messages.success(request, "The limits hold within a few seconds.")
+        messages.success(request, "Limits saved. They apply in a few seconds.")
         return redirect("accounts:page", pk)
     return render(request, "accounts/account_limits.html", {"account": account, "shown": shown})
 
@@ -75,18 +77,18 @@ def _save_limits(account: Account, forms: list[LimitForm]) -> None:
             form.save()
         elif form.instance.pk:
             form.instance.delete()
-    queues.wake_on_commit([account.pk])
+    wakeups.wake_on_commit([account.pk])
 
 
 @transaction.atomic
 def _save(account: Account, *changed: str) -> None:
-    """Only what a person typed: the engine writes to other columns of the row meanwhile."""
-    account.save(update_fields=[*changed, "credentials"])
-    queues.wake_on_commit([account.pk])
+    """Save only the columns that a person changed: the engine writes to others at the same time."""
+    account.save(update_fields=changed)
+    wakeups.wake_on_commit([account.pk])
 
 
 def _stored(account: Account) -> dict[str, str]:
-    """What is stored; nothing where no key opens it any more, so that it can be entered anew."""
+    """Return the stored credentials; empty where no key can decrypt them, so that they can be entered again."""
     try:
         return dict(account.credentials)
     except UnreadableSecretError:

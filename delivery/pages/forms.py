@@ -1,4 +1,4 @@
-"""The forms of accounts: what they are, what they hold themselves to, and how their service knows them."""
+"""The forms of accounts: details, speed, limits and credentials."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,8 @@ from accounts.models import Account, Limit
 from accounts.profiles import PROFILES
 from delivery import transports
 from delivery.pacing import Limits
-from delivery.transports.base import CredentialField, CredentialsError, Transport
+from delivery.sessions import one_account
+from delivery.transports.base import CredentialField, CredentialsError
 
 A_DAY = 86_400  # seconds
 ZONES = [
@@ -21,17 +22,19 @@ ZONES = [
 
 
 class AccountForm(ModelForm[Account]):
-    """What a person calls it, and how careful it is."""
+    """Name, profile, time zone and own address of an account."""
 
-    zone = forms.ChoiceField(label="Time zone", choices=ZONES, help_text="Its days begin at midnight there.")
+    zone = forms.ChoiceField(
+        label="Time zone", choices=ZONES, help_text="Daily limits restart at midnight in this zone."
+    )
 
     class Meta:
         model = Account
         fields = ("name", "profile", "zone", "own_address")
         labels = {"own_address": "Your own address"}
         help_texts = {
-            "own_address": "Where a test send to yourself goes.",
-            "name": "Only you and your team see it.",
+            "own_address": "Used for test messages. You confirm it with a code first.",
+            "name": "Shown only to you and your team.",
         }
         widgets = {"profile": forms.RadioSelect}
 
@@ -44,33 +47,38 @@ class AccountForm(ModelForm[Account]):
             self.initial["profile"] = fitting[0].key
 
     def profiles(self) -> list[tuple[Any, str]]:
-        """Each radio button with what its profile means."""
+        """Return each radio button with the description of its profile."""
         return [(radio, PROFILES[radio.data["value"]].about) for radio in self["profile"].subwidgets]
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"].strip()
         same = Account.objects.filter(owner=self.instance.owner_id, channel=self.instance.channel, name=name)
         if same.exclude(pk=self.instance.pk).exists():
-            raise forms.ValidationError("Another account on this channel has that name. Choose another one.")
+            raise forms.ValidationError(
+                "Another account on this channel has this name. Choose a different name."
+            )
         return name
 
 
 class PaceForm(ModelForm[Account]):
-    """How many at once, and how a new account grows."""
+    """Number of messages at the same time, and the warm-up of the account."""
 
     class Meta:
         model = Account
         fields = ("group_concurrency", "warmup_start", "warmup_step", "warmup_ceiling")
         labels = {
-            "group_concurrency": "In flight at once",
-            "warmup_start": "On the first day",
-            "warmup_step": "More after each clean day",
-            "warmup_ceiling": "Up to",
+            "group_concurrency": "Messages at the same time",
+            "warmup_start": "First day",
+            "warmup_step": "Added per day",
+            "warmup_ceiling": "Maximum",
         }
-        help_texts = dict.fromkeys(("warmup_start", "warmup_step", "warmup_ceiling"), "")
+        help_texts = {
+            "group_concurrency": "Leave empty to use the default.",
+            **dict.fromkeys(("warmup_start", "warmup_step", "warmup_ceiling"), ""),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Each empty field shows what holds without it."""
+        """Show in each empty field the value that is used without it."""
         super().__init__(*args, **kwargs)
         inherited = {"group_concurrency": settings.GROUP_CONCURRENCY}
         if plan := PROFILES[self.instance.profile].warm_up:
@@ -82,14 +90,14 @@ class PaceForm(ModelForm[Account]):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         start, step, ceiling = (cleaned.get(f"warmup_{name}") for name in ("start", "step", "ceiling"))
         if any((start, step, ceiling)) and not (start and step and ceiling):
-            raise forms.ValidationError("A warm-up has all three numbers, or none of them.")
+            raise forms.ValidationError("Enter all three numbers, or leave all three empty.")
         if start and ceiling and ceiling < start:
-            self.add_error("warmup_ceiling", "A warm-up ends at or above where it starts.")
+            self.add_error("warmup_ceiling", "The maximum must not be lower than the first day.")
         return cleaned
 
 
 class LimitForm(ModelForm[Limit]):
-    """What one account holds itself to for one action. Empty is as its profile says."""
+    """The limits of one account for one action. An empty field uses the value of the profile."""
 
     class Meta:
         model = Limit
@@ -98,15 +106,15 @@ class LimitForm(ModelForm[Limit]):
             "per_minute": "Per minute",
             "per_hour": "Per hour",
             "per_day": "Per day",
-            "gap_min": "Shortest gap, in seconds",
-            "gap_max": "Longest gap, in seconds",
-            "batch_size": "Messages at a stretch",
-            "batch_pause": "Then a rest, in seconds",
+            "gap_min": "Shortest gap (seconds)",
+            "gap_max": "Longest gap (seconds)",
+            "batch_size": "Messages per batch",
+            "batch_pause": "Break after batch (seconds)",
         }
         help_texts = {"gap_min": "", "batch_pause": ""}
 
     def hint(self, inherited: Limits) -> None:
-        """Show in each empty field what holds without it."""
+        """Show in each empty field the value that is used without it."""
         for name, field in self.fields.items():
             if value := getattr(inherited, name):
                 field.widget.attrs["placeholder"] = f"{value:g}"
@@ -116,17 +124,17 @@ class LimitForm(ModelForm[Limit]):
         for name, least in (("gap_min", 0.0), ("gap_max", 0.0), ("batch_pause", 0.1)):
             value = cleaned.get(name)
             if value is not None and not least <= value <= A_DAY:
-                self.add_error(name, f"From {least:g} seconds to {A_DAY:,}, which is a day.")
+                self.add_error(name, f"Enter {least:g} to {A_DAY:,} seconds (one day).")
         if cleaned.get("batch_size") == 0:
-            self.add_error("batch_size", "At least 1.")
-        self._both("gap_min", "gap_max", "A gap has a shortest and a longest time.")
-        self._both("batch_size", "batch_pause", "A stretch needs its rest, and a rest its stretch.")
+            self.add_error("batch_size", "Enter at least 1.")
+        self._both("gap_min", "gap_max", "Enter both the shortest and the longest gap.")
+        self._both("batch_size", "batch_pause", "Enter both the batch size and the break.")
         low, high = cleaned.get("gap_min"), cleaned.get("gap_max")
         if low is not None and high is not None and low > high:
-            self.add_error("gap_max", "The longest gap is shorter than the shortest.")
+            self.add_error("gap_max", "The longest gap must not be shorter than the shortest.")
         for name in ("per_minute", "per_hour", "per_day"):
             if cleaned.get(name) == 0:
-                self.add_error(name, "At least 1. To send nothing, pause the account.")
+                self.add_error(name, "Enter at least 1. To send nothing, pause the account.")
         return cleaned
 
     def _both(self, one: str, other: str, sentence: str) -> None:
@@ -142,13 +150,14 @@ class LimitForm(ModelForm[Limit]):
 
 
 class CredentialsForm(forms.Form):
-    """What a transport asks for. A stored secret is kept where its field is left empty, and shown nowhere."""
+    """The credentials that a transport needs. An empty field keeps its stored secret, which is never shown."""
 
     def __init__(
-        self, kind: type[Transport], *args: Any, stored: Mapping[str, str] | None = None, **kwargs: Any
+        self, account: Account, *args: Any, stored: Mapping[str, str] | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.kind = kind
+        self.account = account
+        self.kind = kind = transports.kinds()[account.transport]
         self.stored = dict(stored or {})
         for field in kind.credential_fields:
             self.fields[field.name] = _field(field, self.stored.get(field.name, ""))
@@ -156,20 +165,24 @@ class CredentialsForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         for name in self._kept_for_elsewhere():
-            self.add_error(
-                name, "The service is reached elsewhere now. Enter this again, for it to go there."
-            )
+            self.add_error(name, "The address of the service has changed. Enter this secret again.")
         if not self.errors:
             try:
                 transports.make(self.kind.kind, self.credentials, None)
             except CredentialsError as error:
                 self.add_error(self._blamed(str(error)), str(error))
+        if not self.errors and (taken := one_account.why_taken(self.account, self.credentials)):
+            self.add_error(self._names_the_session(), taken)
         return cleaned
 
-    def _kept_for_elsewhere(self) -> list[str]:
-        """The stored secrets that would go to another place than they were entered for.
+    def _names_the_session(self) -> str:
+        """Return the last field that identifies the session; the fields before it are the service's address."""
+        return [field.name for field in self.kind.credential_fields if field.session][-1]
 
-        Who may change an account must not learn its secrets by sending them to a server of their own.
+    def _kept_for_elsewhere(self) -> list[str]:
+        """Return the names of stored secrets that would be sent to another address than before.
+
+        A person who may change an account must not read its secrets by sending them to their own server.
         """
         fields = self.kind.credential_fields
         moved = any(
@@ -188,7 +201,7 @@ class CredentialsForm(forms.Form):
 
     @property
     def credentials(self) -> dict[str, str]:
-        """As they are to be stored."""
+        """Return the credentials to store."""
         given = {name: self.cleaned_data.get(name, "") for name in self.fields}
         secret = {field.name for field in self.kind.credential_fields if field.secret}
         return {
@@ -197,7 +210,7 @@ class CredentialsForm(forms.Form):
         }
 
     def _blamed(self, sentence: str) -> str | None:
-        """The field that an error names by its label."""
+        """Return the field whose label begins the error text; None if there is none."""
         labels = {field.label: field.name for field in self.kind.credential_fields}
         return next((name for label, name in labels.items() if sentence.startswith(label)), None)
 
@@ -207,7 +220,7 @@ def _field(field: CredentialField, stored: str) -> forms.Field:
     given: dict[str, Any] = {
         "label": field.label,
         "required": field.required and not field.default and not kept,
-        "help_text": "Stored. Leave it empty to keep it." if kept else field.help,
+        "help_text": "Stored. Leave empty to keep it." if kept else field.help,
     }
     if field.choices:
         return forms.ChoiceField(choices=field.choices, initial=stored or field.default, **given)

@@ -1,4 +1,4 @@
-"""The list of accounts: how each is, why, and what to do about it."""
+"""The list of accounts, each with its state, the reason and the next action."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,11 @@ from django.views.decorators.http import require_GET
 from accounts.models import Account
 from accounts.paging import page_of
 from accounts.roles import touchable, visible
-from delivery import account_view
-from delivery.why import NextAction, Why
+from delivery.limits.usage import Gauge
+from delivery.pages import account_facts
+from delivery.sentences import account_state
+from delivery.sentences.account_sentence import Why
+from delivery.sentences.next_action import NextAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +24,7 @@ class Row:
     account: Account
     why: Why
     action: NextAction | None
-    gauge: account_view.Gauge | None
+    gauge: Gauge | None
 
 
 @login_required
@@ -35,7 +38,7 @@ def account_list(request: HttpRequest) -> HttpResponse:
     found = accounts.select_related("owner", "status_by").defer("credentials", "webhook")
     page = page_of(found, request.GET, by="name")
     now = timezone.now()
-    counts, gauges = account_view.run_counts(page.rows), account_view.day_gauges(page.rows, now=now)
+    whys, gauges = account_state.whys(page.rows, now=now), account_facts.day_gauges(page.rows, now=now)
     mine = set(
         touchable(Account.objects.filter(pk__in=[a.pk for a in page.rows]), request.user).values_list(
             "pk", flat=True
@@ -44,8 +47,8 @@ def account_list(request: HttpRequest) -> HttpResponse:
     rows = [
         Row(
             account=account,
-            why=account_view.why_of(account, counts, now=now),
-            action=account_view.action_of(account) if account.pk in mine else None,
+            why=whys[account.pk],
+            action=account_facts.action_of(account) if account.pk in mine else None,
             gauge=gauges.get(account.pk),
         )
         for account in page.rows

@@ -1,4 +1,4 @@
-"""The services in words, for templates: these would call a transport's class instead of reading it."""
+"""The services in words, for templates: a template would call a transport's class instead of reading it."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,13 @@ class Offer:
     kind: str
     label: str
     about: str
+    proof: str
 
 
 def offer(transport: type[Transport]) -> Offer:
-    return Offer(kind=transport.kind, label=transport.label, about=transport.about)
+    return Offer(kind=transport.kind, label=transport.label, about=transport.about, proof=transport.proof)
 
 
 def offers(channel: str) -> list[Offer]:
-    """The services of a channel, in their order."""
+    """Return the services of a channel, in their order."""
     return [offer(transport) for transport in kinds().values() if channel in transport.channels]

@@ -1,4 +1,4 @@
-"""Pairing: the code to scan, with its time, until the phone has scanned it; or a code to type."""
+"""The pairing page: a code to scan, with the time left, or a code to type on the phone."""
 
 import base64
 import hashlib
@@ -14,12 +14,13 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
+from accounts.access import touched, user_of
 from accounts.addresses import BadAddressError, canonical
 from accounts.models import Account
 from accounts.regions import region_of
-from delivery import account_view, asking, connection
-from delivery.pages.access import touched_account, user_of
+from delivery.pages import account_facts
 from delivery.pages.adding import steps
+from delivery.sessions import ask, connect
 from delivery.transports.base import Pairing
 
 FIRST, LATER, MOST = 60, 20, 6  # seconds that codes hold, and how many there are
@@ -27,7 +28,7 @@ FIRST, LATER, MOST = 60, 20, 6  # seconds that codes hold, and how many there ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A code as the page shows it. `mark` tells it from the next one."""
+    """A code as the page shows it. `mark` differs from that of the next code."""
 
     image: str
     seconds: int
@@ -39,8 +40,8 @@ class Shown:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def pair(request: HttpRequest, pk: int) -> HttpResponse:
-    """GET shows the code to scan; POST, with a phone number, one to type."""
-    account = touched_account(request, pk)
+    """Show the code to scan (GET), or a code to type for the posted phone number (POST)."""
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
     typed = _typed(request, account) if request.method == "POST" else {}
     account, shown, problem = _look(request, account)
     if account.status == Account.Status.ACTIVE:
@@ -54,8 +55,10 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_GET
 def pair_now(request: HttpRequest, pk: int) -> HttpResponse:
-    """What to swap in: nothing while the same code holds, the account's page once it is paired."""
-    account, shown, problem = _look(request, touched_account(request, pk))
+    """Return the new code for HTMX, nothing while the code is the same, or a redirect once the account is paired."""
+    account, shown, problem = _look(
+        request, touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    )
     if account.status == Account.Status.ACTIVE:
         messages.success(request, f"{account} is paired and ready to send.")
         return HttpResponse(headers={"HX-Redirect": reverse("accounts:page", args=[pk])})
@@ -65,13 +68,14 @@ def pair_now(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _look(request: HttpRequest, account: Account) -> tuple[Account, Shown | None, str]:
-    """The account as its service sees it, and the code that it offers now, or why there is none."""
+    """Return the account with its current state, the code to scan if there is one, and the error if there is one."""
     try:
-        account, _ = connection.look(account)
+        account = connect.look(account).account
         if account.status != Account.Status.PAIRING:
             return account, None, ""
-        return account, _shown(connection.pairing(account, by=user_of(request)), account), ""
-    except asking.NoAnswerError as error:
+        offered = connect.pairing(account, by=user_of(request))
+        return account, _shown(offered, account) if offered else None, ""
+    except ask.NoAnswerError as error:
         return account, None, str(error)
 
 
@@ -87,7 +91,7 @@ def _shown(pairing: Pairing, account: Account) -> Shown:
 
 
 def code_number(seconds: float) -> int:
-    """Which code it is, so long after pairing began: the first holds a minute, five more 20 seconds each."""
+    """Return the number of the code shown `seconds` after pairing began: the first lasts 60 s, five more 20 s each."""
     return 1 if seconds < FIRST else min(MOST, 2 + int((seconds - FIRST) // LATER))
 
 
@@ -99,12 +103,12 @@ def _image(pairing: Pairing) -> str:
 
 
 def _typed(request: HttpRequest, account: Account) -> dict[str, str]:
-    """The code to type on the phone whose number was given, or what is wrong with the number."""
+    """Return the code to type on the phone with the posted number, or what is wrong with the number."""
     phone = request.POST.get("phone", "").strip()
     try:
         number = canonical("whatsapp", phone, region=region_of(account.owner)).text
-        return {"phone": phone, "typed": connection.pairing_code(account, number, by=user_of(request))}
-    except (BadAddressError, asking.NoAnswerError) as error:
+        return {"phone": phone, "typed": connect.pairing_code(account, number, by=user_of(request))}
+    except (BadAddressError, ask.NoAnswerError) as error:
         return {"phone": phone, "phone_error": str(error)}
 
 
@@ -114,7 +118,7 @@ def _context(account: Account, shown: Shown | None, problem: str) -> dict[str, o
         "shown": shown,
         "problem": problem,
         "most": MOST,
-        "by_code": account_view.capabilities_of(account).pairing_code,
+        "by_code": account_facts.capabilities_of(account).pairing_code,
         "steps": steps("connect"),
         "sandbox_url": account.credentials.get("base_url", "") if account.transport == "sandbox" else "",
     }

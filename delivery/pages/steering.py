@@ -1,4 +1,4 @@
-"""What a person does to an account: each a POST that calls one function, and says what happened."""
+"""Actions of a person on an account: each is a POST that calls one function and shows the result."""
 
 from collections.abc import Callable
 
@@ -8,34 +8,36 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.access import touched, user_of
 from accounts.models import Account
-from delivery import archiving, asking, connection, lifecycle, sync
-from delivery.inbound import first_contacts
+from delivery import lifecycle
 from delivery.models import RunAccount
-from delivery.pages.access import touched_account, user_of
+from delivery.sessions import archive as archiving
+from delivery.sessions import ask, first_contacts, groups
+from delivery.sessions import connect as connection
 from delivery.transports.base import AccountState
 
 
 @login_required
 @require_POST
 def pause(request: HttpRequest, pk: int) -> HttpResponse:
-    return _do(request, pk, lifecycle.pause_account, "It is paused: nothing leaves until you resume it.")
+    return _do(request, pk, lifecycle.pause_account, "Paused. Nothing is sent until you resume the account.")
 
 
 @login_required
 @require_POST
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
-    return _do(request, pk, lifecycle.start_account, "It may send again.")
+    return _do(request, pk, lifecycle.start_account, "Resumed. The account can send again.")
 
 
 @login_required
 @require_POST
 def connect(request: HttpRequest, pk: int) -> HttpResponse:
-    """Start its session; where that wants a code, on to the code."""
-    account = touched_account(request, pk)
+    """Start the session of the account; redirect to the pairing page if a code must be scanned."""
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
     try:
         account = connection.connect(account, by=user_of(request))
-    except asking.NoAnswerError as error:
+    except ask.NoAnswerError as error:
         messages.error(request, str(error))
         return redirect("accounts:page", pk)
     if account.status == Account.Status.PAIRING:
@@ -43,31 +45,33 @@ def connect(request: HttpRequest, pk: int) -> HttpResponse:
     if account.status == Account.Status.ACTIVE:
         messages.success(request, f"{account} is connected.")
     else:
-        messages.warning(request, "Its service says that it is not connected. Look there, then try again.")
+        messages.warning(
+            request, "The service reports that this account is not connected. Check it there, then try again."
+        )
     return redirect("accounts:page", pk)
 
 
 @login_required
 @require_POST
 def check(request: HttpRequest, pk: int) -> HttpResponse:
-    account = touched_account(request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
     try:
-        _, state = connection.look(account)
-    except asking.NoAnswerError as error:
+        looked = connection.look(account)
+    except ask.NoAnswerError as error:
         messages.error(request, str(error))
         return redirect("accounts:page", pk)
-    level = messages.SUCCESS if state is AccountState.WORKING else messages.WARNING
-    messages.add_message(request, level, connection.LOOKED[state])
+    level = messages.SUCCESS if looked.state is AccountState.WORKING else messages.WARNING
+    messages.add_message(request, level, looked.sentence)
     return redirect("accounts:page", pk)
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def log_out(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asks first, with the number of runs that pause."""
-    account = touched_account(request, pk)
+    """Ask for confirmation with the number of runs that would pause, then log out."""
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
     if request.method == "POST":
-        return _do(request, pk, connection.log_out, "It is logged out. Pair it again to send.")
+        return _do(request, pk, connection.log_out, "Logged out. Pair the account again to send.")
     runs = RunAccount.objects.filter(account=account, open=True).count()
     return render(request, "accounts/account_log_out.html", {"account": account, "runs": runs})
 
@@ -75,10 +79,10 @@ def log_out(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def archive(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asks first, with the number of reminders that lose it."""
-    account = touched_account(request, pk)
+    """Ask for confirmation with the number of reminders that use the account, then archive it."""
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
     if request.method == "POST":
-        return _do(request, pk, archiving.archive, "It is archived.")
+        return _do(request, pk, archiving.archive, "Account archived.")
     reminders = account.reminder_accounts.count()
     return render(request, "accounts/account_archive.html", {"account": account, "reminders": reminders})
 
@@ -86,34 +90,34 @@ def archive(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def unarchive(request: HttpRequest, pk: int) -> HttpResponse:
-    return _do(request, pk, archiving.unarchive, "It is back.")
+    return _do(request, pk, archiving.unarchive, "Account unarchived.")
 
 
 @login_required
 @require_POST
 def sync_groups(request: HttpRequest, pk: int) -> HttpResponse:
-    return _do(request, pk, sync.start, "Its groups are being read.")
+    return _do(request, pk, groups.start, "Reading the groups of this account.")
 
 
 @login_required
 @require_POST
 def unlock(request: HttpRequest, pk: int) -> HttpResponse:
-    return _do(request, pk, first_contacts.unlock, "Messages to new people leave again.")
+    return _do(request, pk, first_contacts.unlock, "Messages to new people are sent again.")
 
 
 @login_required
 @require_POST
 def renew_webhook(request: HttpRequest, pk: int) -> HttpResponse:
-    done = "The old address is dead, and the service knows the new one."
+    done = "New address created. The service reports to it now; the old address no longer works."
     return _do(request, pk, connection.renew_webhook, done)
 
 
 def _do(request: HttpRequest, pk: int, move: Callable[..., object], done: str) -> HttpResponse:
-    """One move. Pressed twice, it is made once: the second press finds another state, and says so."""
-    account, by = touched_account(request, pk), user_of(request)
+    """Do one action and show its result. A second press finds another state, and shows why nothing was done."""
+    account, by = touched(Account.objects.select_related("owner", "status_by"), request, pk), user_of(request)
     try:
         move(account, by=by)
-    except (lifecycle.WrongStateError, asking.NoAnswerError) as error:
+    except (lifecycle.WrongStateError, ask.NoAnswerError) as error:
         messages.error(request, str(error))
     else:
         messages.success(request, done)

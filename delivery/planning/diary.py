@@ -1,4 +1,4 @@
-"""The days of an account: what each may still take, which have too much, and where planned work finds its place. Pure.
+"""The days of an account: the room of each day, days with too much work, and a place for planned work. Pure.
 
 A target is planned inside its run's window and send days, and under the cap of the account's own day (SPEC S3).
 """
@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 
 from delivery.window import Window, closes_at, opens_at, window_end_at
 
-LAST_MINUTE = timedelta(minutes=1)  # of a window: what is planned in it might not make it
-FURTHEST = 40 * 366  # days; a plan that goes further is a mistake in the limits
+LAST_MINUTE = timedelta(minutes=1)  # last part of a window: targets planned in it might not leave in time
+FURTHEST = 40 * 366  # days; a longer plan means a mistake in the limits
 
 Room = Callable[[int, Collection[int]], int | None]
 """Messages that may still leave on a day, by its number from today, given the days that have work; None: any number."""
@@ -21,19 +21,19 @@ Spacing = tuple[float, float]  # the shortest and the longest seconds between tw
 
 
 class NoRoomError(ValueError):
-    """A plan that no day has room for; its text is for the operator."""
+    """Raised for a plan that no day has room for; its text is for the operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """Room for so many targets from a moment on."""
+    """Room for a number of targets from a moment on."""
 
     at: datetime
     targets: int
 
 
 class Diary:
-    """What is planned is entered, and takes the room of its day."""
+    """The days of an account. Planned work is entered, and takes up room of its day."""
 
     def __init__(self, *, zone: str, now: datetime, room: Room) -> None:
         self._zone_name = zone
@@ -44,7 +44,7 @@ class Diary:
         self._entered: Counter[int] = Counter()
 
     def day_of(self, at: datetime) -> int:
-        """The number of a day from today."""
+        """Return the number of a day, counted from today."""
         return (self._date(at) - self._today).days
 
     def room(self, day: int) -> int | None:
@@ -56,7 +56,7 @@ class Diary:
             self._entered[day] += messages
 
     def openings(self, window: Window, *, parts: int, targets: int, after: datetime) -> list[Slot]:
-        """Slots for targets that may leave together, each from the moment that a day can take them."""
+        """Yield slots for targets that may leave together, each from the moment when a day has room for them."""
         slots = []
         for at, _, fitting in self._days(window, parts, after):
             count = targets if fitting is None else min(targets, fitting)
@@ -77,7 +77,7 @@ class Diary:
         spacing: Spacing,
         rng: random.Random,
     ) -> list[datetime]:
-        """A time for every target, a random spacing apart; a day that is not the first begins at no round hour."""
+        """Return a time for every target, a random spacing apart; later days begin at an irregular time."""
         times: list[datetime] = []
         earliest = after
         for opens, closes, fitting in self._days(window, parts, after):
@@ -94,7 +94,7 @@ class Diary:
     def _days(
         self, window: Window, parts: int, after: datetime
     ) -> Iterator[tuple[datetime, datetime, int | None]]:
-        """Stretches with room, each in one window and on one day: from when, until when, for how many targets."""
+        """Yield stretches with room, each in one window and on one day: start, end, and for how many targets."""
         at = max(after, self._now).astimezone(UTC)
         while True:
             at = opens_at(window, at)
@@ -111,7 +111,7 @@ class Diary:
             at = midnight if fitting == 0 else min(closes + LAST_MINUTE, midnight)
 
     def _late(self, opens: datetime, closes: datetime, spacing: Spacing, rng: random.Random) -> timedelta:
-        """By how much the first target of a day comes after the opening."""
+        """Return by how much the first target of a day comes after the opening."""
         return min((closes - opens) / 2, timedelta(seconds=rng.uniform(0, spacing[0])))
 
     def _date(self, at: datetime) -> date:
@@ -120,7 +120,7 @@ class Diary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Targets that a run has planned for a day, of so many messages each."""
+    """The targets that a run has planned for a day, and the messages per target."""
 
     run_id: int
     day: int
@@ -134,7 +134,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """What does not fit into its day: of a load, all but the first `stays` targets."""
+    """The part of a load that does not fit into its day: all but the first `stays` targets."""
 
     load: Load
     stays: int
@@ -145,7 +145,7 @@ class Overflow:
 
 
 def over(loads: Iterable[Load], room: Room) -> Mapping[int, int]:
-    """The days that have too much planned, each with the messages that it has."""
+    """Return the days that have too much planned, each with its number of messages."""
     planned: dict[int, int] = defaultdict(int)
     for load in loads:
         planned[load.day] += load.messages
@@ -153,7 +153,7 @@ def over(loads: Iterable[Load], room: Room) -> Mapping[int, int]:
 
 
 def overflows(loads: Sequence[Load], room: Room) -> list[Overflow]:
-    """What has to go so that no day has too much; on each, what comes first in `loads` stays."""
+    """Return the work to move so that no day has too much; on each day the first loads in `loads` stay."""
     days = {load.day for load in loads}
     left = {day: room(day, days) for day in days}
     found = []

@@ -1,4 +1,4 @@
-"""Plans a time for every target of a drip (SPEC S3): when its run is made, and anew when its plan was not kept."""
+"""Plans a time for every target of a drip (SPEC S3): when its run is made, and again when the plan was not kept."""
 
 import random
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from django.db import connection, transaction
 from django.db.models import Count, Min
 
 from accounts.models import Account
-from delivery import knobs
-from delivery.inbound import first_contacts
+from delivery import conf
 from delivery.lifecycle import window_of
 from delivery.models import Run, RunAccount, RunTarget
 from delivery.overdue import overdue_before
 from delivery.pacing import Limits, spread_ms
-from delivery.planning import standing
-from delivery.planning.course import Allowance
+from delivery.planning import workload
 from delivery.planning.diary import Diary, NoRoomError, Slot, Spacing
-from delivery.planning.standing import Share
+from delivery.planning.values import Allowance
+from delivery.planning.workload import Share
+from delivery.sessions import first_contacts
 from delivery.states import TargetStatus
 
 LONG_AGO, NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -27,19 +27,19 @@ LONG_AGO, NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=
 
 @transaction.atomic
 def plan(run: Run, *, now: datetime, only: int | None = None) -> int:
-    """Give every pending target of a drip its time, of all its accounts or of one; answers with how many.
+    """Give every pending target of a drip its time, for all its accounts or one; return how many targets.
 
-    The accounts are locked: two plans that are made at once would not see each other. What no day has room for
-    stays as it is, and the engine says why it cannot be sent.
+    The accounts are locked: two plans that are made at once would not see each other. Targets that no day has room for
+    stay as they are, and the engine says why they cannot be sent.
     """
     accounts = _locked(run, only)
     pending = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING, account__in=accounts)
     counts = dict(pending.values_list("account").annotate(Count("pk")).order_by())
-    shares = standing.shares_of(accounts, now=now, but=run)
+    shares = workload.shares_of(accounts, now=now, but=run)
     queues = {
         account.pk: [share for share in shares if share.account_id == account.pk] for account in accounts
     }
-    left = standing.allowances(accounts, {pk: [run.action] for pk in queues}, queues, now=now)
+    left = workload.allowances(accounts, {pk: [run.action] for pk in queues}, queues, now=now)
     planned = 0
     for account in accounts:
         try:
@@ -61,14 +61,14 @@ def plan(run: Run, *, now: datetime, only: int | None = None) -> int:
 
 
 def give(slots: Sequence[Slot], run: Run, account: Account) -> int:
-    """Give these times to all that is pending, but for first contacts while the account may make none."""
+    """Give these times to all pending targets, except first contacts while the account may not make them."""
     given = place(slots, run_id=run.pk, account_id=account.pk, since=LONG_AGO, until=NEVER)
     first_contacts.hold([run.pk])
     return given
 
 
-# The targets of a run and an account that are planned within a stretch, counted in their order from 1; those from
-# the first place on get the times, as many as each has room for.
+# Numbers the targets of a run and an account that are planned within a stretch from 1, in their order. The targets in
+# places `first` to `last` of each slot get the time of that slot.
 MOVE = """
 WITH ranked AS MATERIALIZED (
     SELECT t.id, row_number() OVER (ORDER BY t.not_before, t.id) AS place
@@ -87,7 +87,7 @@ FROM ranked JOIN slots USING (place) WHERE t.id = ranked.id AND t.status = 'pend
 def place(
     slots: Sequence[Slot], *, run_id: int, account_id: int, since: datetime, until: datetime, skip: int = 0
 ) -> int:
-    """Plan the targets of a stretch anew but for the first `skip` of them; answers with how many were."""
+    """Plan the targets of a stretch again, except the first `skip` of them; return how many were planned."""
     ends: list[int] = []
     for slot in slots:
         ends.append((ends[-1] if ends else skip) + slot.targets)
@@ -107,15 +107,15 @@ def place(
 
 
 def catch_up(run: Run, account: Account, *, now: datetime) -> int:
-    """Plan anew what an account has left of a drip, if some of it is overdue; answers with how many targets.
+    """Plan an account's remaining targets of a drip again, if some are overdue; return how many targets.
 
-    After an outage or a pause, all that is overdue would be due at once, and leave as fast as the limits allow.
+    After an outage or a pause, all overdue targets would be due at once, and leave as fast as the limits allow.
     """
     if run.drip is None:
         return 0
     pending = RunTarget.objects.filter(run=run, account=account, status=TargetStatus.PENDING)
     first = pending.aggregate(first=Min("not_before"))["first"]
-    if first is None or first >= overdue_before(knobs.drain(), now):
+    if first is None or first >= overdue_before(conf.drain(), now):
         return 0
     return plan(run, now=now, only=account.pk)
 
@@ -123,7 +123,7 @@ def catch_up(run: Run, account: Account, *, now: datetime) -> int:
 def times(
     run: Run, account: Account, diary: Diary, *, targets: int, limits: Limits, now: datetime
 ) -> list[Slot]:
-    """A time for each of so many targets. The same run and account give the same plan, for the same diary."""
+    """Return slots for `targets` targets. The same run, account and diary give the same plan."""
     moments = diary.drip(
         window_of(run),
         parts=len(run.parts),
@@ -136,7 +136,7 @@ def times(
 
 
 def spacing(run: Run, limits: Limits) -> Spacing:
-    """The seconds between two targets: what the reminder asks for, unless the account's limits ask for more."""
+    """Return the seconds between two targets: the reminder's own, unless the account's limits need more."""
     shortest, longest = run.drip or (0, 0)
     share = spread_ms(limits, len(run.parts)) / 1000
     low, high = max(shortest, limits.gap_min, share), max(longest, limits.gap_max, share)
@@ -147,7 +147,7 @@ def spacing(run: Run, limits: Limits) -> Spacing:
 def diary_of(
     account: Account, allowance: Allowance, queue: Sequence[Share], *, action: str, now: datetime
 ) -> Diary:
-    """The account's days with what is already sent and planned. Runs that send at once take the first days."""
+    """Return the account's days with sent and planned messages. Runs that send at once take the first days."""
     diary = Diary(zone=account.zone, now=now, room=allowance.room)
     for share in queue:
         job = share.job(now)

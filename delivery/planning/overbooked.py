@@ -1,4 +1,4 @@
-"""Days of accounts that are over their cap, by what was sent or by what is planned (SPEC S6), and what is planned."""
+"""Finds days of accounts that are over their cap, by sent or by planned messages (SPEC S6), and reads the plans."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,17 +9,17 @@ from zoneinfo import ZoneInfo
 from django.db import connection
 
 from accounts.models import Account
-from delivery import limits
+from delivery.limits import lookup
 from delivery.models import Run, RunQuerySet, RunTarget
-from delivery.planning import standing
-from delivery.planning.course import Allowance, rank_of
+from delivery.planning import workload
 from delivery.planning.diary import Load, over
+from delivery.planning.values import Allowance, rank_of
 from delivery.states import TargetStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overbooked:
-    """A day that is over its cap, or would be."""
+    """A day that is over its cap, or would be by its plan."""
 
     account: Account
     action: str
@@ -38,14 +38,14 @@ GROUP BY 1, 2, 3 ORDER BY 3, 1, 2
 
 
 def sent_over(accounts: Sequence[Account], *, now: datetime, days: int) -> list[Overbooked]:
-    """Days on which an account sent more than it may today; today itself among them."""
-    by_id, rows = {account.pk: account for account in accounts}, limits.limits_of(accounts)
+    """Return days, today included, on which an account sent more than its present cap."""
+    by_id, rows = {account.pk: account for account in accounts}, lookup.limits_of(accounts)
     found = []
     with connection.cursor() as cursor:
         cursor.execute(SENT, {"accounts": list(by_id), "since": now - timedelta(days=days)})
         for account_id, action, day, sent in cursor.fetchall():
             account = by_id[account_id]
-            cap = limits.merged(account, action, rows.get((account_id, action))).limits.per_day
+            cap = lookup.merged(account, action, rows.get((account_id, action))).limits.per_day
             if cap is not None and sent > cap:
                 found.append(
                     Overbooked(account=account, action=action, day=day, sent=sent, planned=0, cap=cap)
@@ -54,13 +54,13 @@ def sent_over(accounts: Sequence[Account], *, now: datetime, days: int) -> list[
 
 
 def planned_over(accounts: Sequence[Account], *, now: datetime) -> Iterator[Overbooked]:
-    """Days that would be over their cap if everything went as it is planned."""
+    """Return days that would be over their cap if everything left as planned."""
     for account, action in at_work(accounts):
         yield from _planned_over(account, action, now)
 
 
 def at_work(accounts: Sequence[Account]) -> list[tuple[Account, str]]:
-    """The accounts that have something to send, with each action that it is."""
+    """Return the accounts that have something to send, each with its actions."""
     by_id = {account.pk: account for account in accounts}
     going = Run.objects.going().filter(run_accounts__open=True, run_accounts__account__in=accounts)
     pairs = going.order_by("run_accounts__account", "action").values_list("run_accounts__account", "action")
@@ -83,7 +83,7 @@ def _planned_over(account: Account, action: str, now: datetime) -> Iterator[Over
         )
 
 
-# What is planned.
+# Planned work.
 
 
 def going_runs(account: Account, action: str) -> RunQuerySet:
@@ -91,7 +91,7 @@ def going_runs(account: Account, action: str) -> RunQuerySet:
     return going.filter(run_accounts__account=account, run_accounts__open=True)
 
 
-# What is due already is planned for today.
+# Targets that are due already count as planned for today.
 LOADS = """
 SELECT t.run_id, GREATEST((t.not_before AT TIME ZONE %(zone)s)::date - %(today)s::date, 0) AS day, count(*)
 FROM delivery_runtarget t
@@ -101,7 +101,7 @@ GROUP BY 1, 2 ORDER BY 2
 
 
 def loads_of(account: Account, runs: Sequence[Run], *, now: datetime) -> list[Load]:
-    """What the account has planned for these runs, the most important run first, each by its days."""
+    """Return the account's planned work of these runs by day, the most important run first."""
     arguments: dict[str, Any] = {
         "account": account.pk,
         "runs": [run.pk for run in runs],
@@ -124,8 +124,8 @@ def _rank(run: Run) -> tuple[object, ...]:
 
 
 def allowance_of(account: Account, action: str, *, now: datetime) -> Allowance:
-    """What the account may still send, before anything planned. What is under way is as good as sent."""
-    (allowance,) = standing.allowances([account], {account.pk: [action]}, {account.pk: []}, now=now).values()
+    """Return how much the account may still send, without the planned work. Messages under way count as sent."""
+    (allowance,) = workload.allowances([account], {account.pk: [action]}, {account.pk: []}, now=now).values()
     under_way = RunTarget.objects.filter(account=account, status=TargetStatus.SENDING, run__action=action)
     parts = sum(len(parts) - done for parts, done in under_way.values_list("run__parts", "parts_done"))
     return replace(allowance, day_used=allowance.day_used + parts)

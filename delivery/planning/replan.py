@@ -1,8 +1,8 @@
-"""Moves planned work off days that are full, and says so (SPEC P10, S6).
+"""Moves planned work off days that are full, and tells the operator (SPEC P10, S6).
 
-A day is full when its cap is reached, or would be by what is planned for it. What is in excess goes to the next
-days that have room, inside the window and the send days of its run; a drip is planned anew as a whole, so that its
-targets stay apart.
+A day is full when its cap is reached, or would be by its planned work. The excess moves to the next days that have
+room, inside the window and the send days of its run; a drip is planned again as a whole, so that its targets stay
+apart.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,22 +12,23 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from accounts.models import Account
-from delivery import events, summary
+from delivery import live
 from delivery.lifecycle import window_of
 from delivery.models import Run
 from delivery.planning import drip
-from delivery.planning.course import Allowance
 from delivery.planning.diary import Diary, Load, NoRoomError, Overflow, Slot, overflows
 from delivery.planning.overbooked import allowance_of, going_runs, loads_of
+from delivery.planning.values import Allowance
+from delivery.sentences import run_summary
 from delivery.states import RunStatus
 from delivery.window import window_end_at, window_start_at
 
-MOST_AT_ONCE = 50_000  # targets that one transaction moves, so that nobody waits long for a run
+MOST_AT_ONCE = 50_000  # targets that one transaction moves, so that the run is not locked for long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """So many targets of a run found another day, the first of them at this time."""
+    """The number of targets of a run that moved to another day, and the time of the first of them."""
 
     run_id: int
     targets: int
@@ -35,15 +36,15 @@ class Moved:
 
 
 def full_day(account: Account, action: str, *, now: datetime) -> list[Moved]:
-    """The account's day is full: what it still has planned for today is moved, MOST_AT_ONCE at a time.
+    """Move the work that a full account still has planned for today, MOST_AT_ONCE targets at a time.
 
-    For the engine, when the limiter says so. An empty answer means that nothing is left for today.
+    The engine calls this when the limiter says that the day is full. An empty result means that nothing is left today.
     """
     return _relieve(account, action, now=now, full_today=True)
 
 
 def relieve(account: Account, action: str, *, now: datetime) -> list[Moved]:
-    """Move what is planned for days that would be over their cap, MOST_AT_ONCE at a time; nothing if none is."""
+    """Move work off days that would be over their cap, MOST_AT_ONCE at a time; empty if there is no such day."""
     return _relieve(account, action, now=now, full_today=False)
 
 
@@ -68,7 +69,7 @@ def _relieve(account: Account, action: str, *, now: datetime, full_today: bool) 
 
 
 class _Mover:
-    """Finds new days for what is in excess, in the diary of one account."""
+    """Finds new days for excess work, in the diary of one account."""
 
     def __init__(self, account: Account, allowance: Allowance, runs: dict[int, Run], now: datetime) -> None:
         self.account = account
@@ -78,7 +79,7 @@ class _Mover:
         self.diary = Diary(zone=account.zone, now=now, room=allowance.room)
 
     def keep(self, loads: Sequence[Load], excess: Sequence[Overflow]) -> None:
-        """Enter what stays where it is. Of a drip nothing does, once some of it has to go."""
+        """Enter the work that stays on its day. No target of a drip stays once some of them have to move."""
         stays = {(each.load.run_id, each.load.day): each.stays for each in excess}
         dripping = {each.load.run_id for each in excess if self.runs[each.load.run_id].drip}
         for load in loads:
@@ -98,7 +99,7 @@ class _Mover:
                 else:
                     slots = self._openings(run, each, most=left)
             except NoRoomError:
-                continue  # it stays where it is, and waits for its days one by one
+                continue  # it keeps its times, and waits day by day
             count = sum(slot.targets for slot in slots)
             left -= count
             yield Moved(run_id=run.pk, targets=count, first=slots[0].at)
@@ -119,7 +120,7 @@ class _Mover:
         return slots
 
     def _day(self, number: int) -> tuple[datetime, datetime]:
-        """When a day of the account begins and ends, found from its noon: no clock change moves that away."""
+        """Return when a day of the account begins and ends, found from its noon, since no clock change is near noon."""
         noon = window_start_at(self.account.zone, 12, self.now)
         at = window_start_at(self.account.zone, 12, noon + timedelta(days=number))
         return window_start_at(self.account.zone, 0, at), window_end_at(self.account.zone, 24, at)
@@ -128,9 +129,11 @@ class _Mover:
 def _say(
     run: Run, account: Account, allowance: Allowance, excess: Sequence[Overflow], first: datetime
 ) -> None:
-    """The run's summary tells its operator; a paused run keeps the reason of its pause."""
+    """Write the move into the run's summary; a paused run keeps the reason of its pause."""
     if run.status in {RunStatus.QUEUED, RunStatus.RUNNING}:
         targets = sum(each.targets for each in excess if each.load.run_id == run.pk)
-        run.summary = summary.replanned(run, account, cap=allowance.day_caps[0], targets=targets, first=first)
+        run.summary = run_summary.replanned(
+            run, account, cap=allowance.day_caps[0], targets=targets, first=first
+        )
         run.save(update_fields=["summary"])
-    transaction.on_commit(lambda: events.run_changed(run.pk, run.owner_id))
+    transaction.on_commit(lambda: live.run_changed(run.pk, run.owner_id))

@@ -1,4 +1,4 @@
-"""Runs that nobody has fired yet, as part of what an account will have to send. Pure."""
+"""Adds scheduled runs that are not fired yet to the work of an account. Pure."""
 
 import random
 from collections import Counter
@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from delivery.planning.course import Allowance, Job, Sender, rank_of
 from delivery.planning.diary import Diary, NoRoomError
+from delivery.planning.values import Allowance, Job, Sender, rank_of
 from delivery.window import Window
 
-# What is planned target by target has to end somewhere: these fill the days that a forecast is about.
+# The most targets that are planned one by one: they fill the days that a forecast covers.
 MOST_DRIPS = 20
 MOST_PLANNED = 300
 
@@ -39,11 +39,11 @@ class Upcoming:
         )
 
 
-Scheduled = Callable[[datetime], Sequence[Upcoming]]  # what comes due until then, the soonest first
+Scheduled = Callable[[datetime], Sequence[Upcoming]]  # the runs due until a moment, in order
 
 
 def joined(sender: Sender, account_id: int, upcoming: Sequence[Upcoming], *, now: datetime) -> Sender:
-    """An account with what it will have to send; actions that it has nothing to send of yet are left out."""
+    """Return an account with its coming work; actions for which it has no work yet are left out."""
     theirs = [
         each for each in upcoming if account_id in each.account_ids and each.action in sender.allowances
     ]
@@ -55,7 +55,7 @@ def joined(sender: Sender, account_id: int, upcoming: Sequence[Upcoming], *, now
 
 
 def _reserving(drip: Upcoming, allowance: Allowance, zone: str, now: datetime) -> Allowance:
-    """What is left of the days once a drip has taken its places."""
+    """Return the allowance that is left of the days after a drip has taken its places."""
     diary = Diary(zone=zone, now=now, room=allowance.room)
     try:
         times = diary.drip(

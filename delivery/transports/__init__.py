@@ -1,18 +1,18 @@
-"""The kinds of transport. To add one: write its module, add it to `_KINDS`, pass the contract suite."""
+"""The kinds of transport. To add one: write its folder, add it to `_KINDS`, pass the contract suite."""
 
 import aiohttp
 
-from delivery.reach import ANYWHERE, Reach
 from delivery.transports.base import Credentials, Timeouts, Transport, TransportError
-from delivery.transports.cloud_api import CloudApiTransport
-from delivery.transports.email import EmailTransport
-from delivery.transports.email_provider import EmailProviderTransport
-from delivery.transports.evolution import EvolutionTransport
-from delivery.transports.matrix import MatrixTransport
-from delivery.transports.sandbox import SandboxTransport
-from delivery.transports.unipile import UnipileTransport
-from delivery.transports.waha import WahaTransport
-from delivery.transports.wassenger import WassengerTransport
+from delivery.transports.cloud_api.send import CloudApiTransport
+from delivery.transports.email.send import EmailTransport
+from delivery.transports.email_provider.send import EmailProviderTransport
+from delivery.transports.evolution.send import EvolutionTransport
+from delivery.transports.matrix.send import MatrixTransport
+from delivery.transports.networks.allowed import ANYWHERE, Reach
+from delivery.transports.sandbox.send import SandboxTransport
+from delivery.transports.unipile.send import UnipileTransport
+from delivery.transports.waha.send import WahaTransport
+from delivery.transports.wassenger.send import WassengerTransport
 
 _KINDS: tuple[type[Transport], ...] = (
     WahaTransport,
@@ -28,11 +28,11 @@ _KINDS: tuple[type[Transport], ...] = (
 
 
 class UnknownKindError(TransportError):
-    """No transport has that name."""
+    """Raised when no transport has that name."""
 
 
 def kinds() -> dict[str, type[Transport]]:
-    """Every kind by its name, in the order in which a form shows them."""
+    """Return every kind by its name, in the order in which a form shows them."""
     return {transport.kind: transport for transport in _KINDS}
 
 
@@ -43,9 +43,13 @@ def make(
     *,
     timeouts: Timeouts | None = None,
     reach: Reach = ANYWHERE,
+    owner: int = 0,
 ) -> Transport:
-    """One account's transport, without a session only to read webhooks; raises UnknownKindError or CredentialsError."""
+    """Return one account's transport; without a session it only reads webhooks.
+
+    Raise UnknownKindError or CredentialsError.
+    """
     transport = kinds().get(kind)
     if transport is None:
         raise UnknownKindError(f"There is no transport named {kind}.")
-    return transport(credentials, session, timeouts=timeouts, reach=reach)
+    return transport(credentials, session, timeouts=timeouts, reach=reach, owner=owner)

@@ -1,13 +1,14 @@
-"""The contract between the engine and whatever carries a message.
+"""The contract between the engine and the transports that carry messages.
 
 A transport turns one message into one request and the answer into one `Outcome`. It never sleeps, never tries
-again and never touches the database: how often and when is the engine's business, and what an outcome does to
-the target, the account and the run is decided in `delivery/retry.py`.
+again and never touches the database: the engine decides how often and when, and `delivery/retry.py` decides what
+an outcome does to the target, the account and the run.
 
-What a service did not do for us comes back as an `Outcome`; exceptions are for callers' mistakes and for
-questions (who are the recipients? which code pairs the account?) that could not be answered.
+A failure of a service is returned as an `Outcome`; exceptions are for callers' mistakes and for questions (who are
+the recipients? which code pairs the account?) that could not be answered.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,40 +20,50 @@ from unicodedata import category
 import aiohttp
 
 from delivery.outcomes import Outcome, Sent
-from delivery.reach import ANYWHERE, Reach
+from delivery.transports.networks.allowed import ANYWHERE, Reach
 
 Credentials = Mapping[str, str]
 MAX_DETAIL = 200
+MAX_READ = 4000  # characters of a service's words about a failure; the rest is a web page or a stack trace
+
+# Text that services send by mistake: the page of a proxy, the frames of a stack.
+_TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,300})?/?>")
+_STACK = re.compile(r"\n[ \t]{0,20}(?:at |File \")|Traceback \(most recent call last\)")
 
 
 class TransportError(Exception):
-    """The root of what a transport raises."""
+    """The root of the errors that a transport raises."""
 
 
 class NotOfferedError(TransportError):
-    """The caller asked for something that the transport's capabilities say it has not."""
+    """Raised when the caller asks for something that the transport's capabilities do not include."""
 
 
 class CredentialsError(TransportError):
-    """The credentials cannot be used; the text names the field, never its value."""
+    """Raised when the credentials cannot be used; the text names the field, never its value."""
 
 
 class UnansweredError(TransportError):
-    """A question to the service failed; `outcome` says how, in the words of a failed send."""
+    """Raised when a question to the service failed; `outcome` says how, in the words of a failed send.
 
-    def __init__(self, outcome: Outcome) -> None:
+    `silent` says that no answer came at all.
+    """
+
+    def __init__(self, outcome: Outcome, *, silent: bool = False) -> None:
         super().__init__("" if isinstance(outcome, Sent) else outcome.reason)
         self.outcome = outcome
+        self.silent = silent
 
 
 class WebhookRefusedError(TransportError):
-    """A webhook that is not the service's own word of now: badly signed, stale, or not to be read."""
+    """Raised for a webhook that is not surely the service's own and fresh: badly signed, stale or unreadable."""
 
 
 class AccountState(StrEnum):
-    """What the service says about the account."""
+    """The account's state as the service reports it."""
 
     WORKING = "working"  # may send
+    STARTING = "starting"  # is starting: wait, the result is not known yet
     PAIRING = "pairing"  # waits for its code to be scanned
     STOPPED = "stopped"  # known, but not connected
     BLOCKED = "blocked"  # banned, logged out, or the credentials are refused
@@ -60,7 +71,7 @@ class AccountState(StrEnum):
 
 
 class ReceiptState(StrEnum):
-    """How far a message got, as the service reports it later."""
+    """The progress of a message after it was sent, as the service reports it later."""
 
     SENT = "sent"
     DELIVERED = "delivered"
@@ -70,18 +81,19 @@ class ReceiptState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a transport can do; callers ask this, never the kind."""
+    """The abilities of a transport; callers check these, never the kind."""
 
     idempotent: bool = False  # the same key twice delivers once
     media_handles: bool = False  # `upload` gives a handle that many messages reuse
-    groups: bool = False  # `recipients` lists them
+    groups: bool = False  # `recipients` lists the groups
     pairing: bool = False  # `connect` starts a session, `pairing` gives a code to scan, `disconnect` logs out
     pairing_code: bool = False  # `pairing_code` gives a code to type instead
-    polling: bool = False  # `poll` fetches what came in, where no webhook reports it
-    webhooks: bool = False  # `parse_webhook` reads what the service reports
-    receipts: bool = False  # webhooks report what became of a message
+    polling: bool = False  # `poll` fetches incoming messages, where no webhook reports them
+    webhooks: bool = False  # `parse_webhook` reads the service's reports
+    receipts: bool = False  # webhooks report whether a message arrived
+    hidden_numbers: bool = False  # `number_behind` returns the number behind an address such as 77@lid
     number_check: bool = False  # `check_number` says whether an address exists
-    actions: frozenset[str] = frozenset({"message"})  # what `Message.action` may be
+    actions: frozenset[str] = frozenset({"message"})  # the allowed values of `Message.action`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +103,9 @@ class CredentialField:
     name: str
     label: str
     secret: bool = False
-    place: bool = False  # where or how secrets travel: with another one, stored secrets are asked for again
+    place: bool = False  # decides where or how secrets are sent: a change asks for stored secrets again
     required: bool = True
+    session: bool = False  # names, together with other fields marked so, the one session of the account
     help: str = ""
     default: str = ""
     choices: tuple[tuple[str, str], ...] = ()
@@ -100,7 +113,7 @@ class CredentialField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """A stored file, known by its content."""
+    """A stored file, identified by its content."""
 
     sha256: str
     filename: str
@@ -108,7 +121,7 @@ class Media:
     open: Callable[[], BinaryIO]
 
     def __post_init__(self) -> None:
-        # Names go into headers, where a line break would begin another one.
+        # Names go into headers, where a line break would begin another header.
         object.__setattr__(self, "filename", _one_line(self.filename) or "file")
 
 
@@ -125,11 +138,11 @@ class Message:
 
     address: str
     kind: Literal["text", "media"]
-    text: str = ""  # of media: the caption
+    text: str = ""  # the caption of a media message
     media: MediaRef | None = None
     action: str = "message"
     subject: str = ""
-    unsubscribe_url: str = ""  # of e-mails: where the recipient opts out
+    unsubscribe_url: str = ""  # for e-mails: where the recipient opts out
 
     def __post_init__(self) -> None:
         if (self.kind == "media") != (self.media is not None):
@@ -145,19 +158,29 @@ class Uploaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contact:
-    """Somebody whom the account can reach."""
+    """A person or group that the account can reach."""
 
     address: str
     name: str
     kind: Literal["group", "person"]
+    problem: str = ""  # a word or two why no message can be sent there
+    members: tuple["Known", ...] = ()  # for a group: members whose hidden and open address the service tells
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Two addresses of one person that a service names together."""
+
+    hidden: str  # such as 77@lid, behind which WhatsApp hides a number
+    address: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """A code that connects the account when its owner scans it: what to draw, or the service's own picture."""
+    """A code that connects the account when its owner scans it: a text to draw, or the service's own picture."""
 
-    code: str = ""  # what the QR code says
-    image: bytes = b""  # a PNG, of services that give no code
+    code: str = ""  # the content of the QR code
+    image: bytes = b""  # a PNG, from services that give no code
     expires_in: float  # seconds
 
     def __post_init__(self) -> None:
@@ -167,7 +190,7 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Where the service is to report, and with which secret it is to sign (or which header to send)."""
+    """The address to which the service has to report, and the secret to sign with (or the header to send)."""
 
     url: str = field(repr=False)  # has an unguessable part
     secret: str = field(repr=False)
@@ -178,18 +201,22 @@ class WebhookRequest:
     """A webhook as it arrived. `secret` is the one of `Webhook`; a kind may have its own among its credentials."""
 
     headers: Mapping[str, str] = field(repr=False)  # names in lower case
-    body: bytes = field(repr=False)  # as it came, since that is what was signed
+    body: bytes = field(repr=False)  # the raw bytes, since these were signed
     secret: str = field(repr=False)
     received_at: datetime
 
 
 # Every event has an `event_id` that is the same whenever the service repeats it, and that no other event of the
-# account has: it is what makes handling happen once.
+# account has: through this id each event is handled once.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
-    """Somebody wrote to the account."""
+    """A message to the account, in words or with a file, which may be a reply.
+
+    Not included are the account's own messages, reactions, edits, deletions, votes in polls, notices, and messages
+    between programs. In a group, `chat` is the group and `sender` the member; else both are the person.
+    """
 
     event_id: str
     provider_id: str
@@ -197,17 +224,39 @@ class Inbound:
     chat: str
     text: str
     at: datetime
+    direct: bool = False  # a room with this sender alone, whose words count for the room
+    subject: str = ""  # the subject of an e-mail, where the sender wrote a new one
+    answers: str = ""  # the id of our message that this answers, where only its recipient could know that id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a message that was sent. Those of one message and state share an id: one is enough."""
+    """A report on a message that was sent. Receipts of one message and state share an id: one is enough."""
 
     event_id: str
     provider_id: str
     state: ReceiptState
     at: datetime
     reason: str = ""
+    chat: str = ""  # the hidden address that the service uses for the recipient, if any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentTold:
+    """A person told the service, not us, that they want no more messages from the account, or want them again."""
+
+    event_id: str
+    sender: str
+    wanted: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressLearnt:
+    """The service named two addresses of one person together."""
+
+    event_id: str
+    known: Known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,28 +271,29 @@ class SessionChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstContactsLocked:
-    """The service stops messages to those whom the account never wrote to; known chats still work."""
+    """The service stops messages to people the account never wrote to; known chats still work."""
 
     event_id: str
     at: datetime
-    until: datetime | None = None  # where the service says so
+    until: datetime | None = None  # where the service says when
     reason: str = ""
 
 
-InboundEvent = Inbound | Receipt | SessionChanged | FirstContactsLocked
+InboundEvent = Inbound | Receipt | ConsentTold | AddressLearnt | SessionChanged | FirstContactsLocked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polled:
-    """What came in, and where to go on the next time."""
+    """The events that came in, and where to continue the next time."""
 
     events: tuple[InboundEvent, ...]
     since: str
+    passed_over: tuple[str, ...] = ()  # for each message that is not an event, the reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Seconds. A connect timeout must come first, or it could not be told from a read timeout."""
+    """Timeouts in seconds. The connect timeout must be the shortest; else it could not be told from a read timeout."""
 
     connect: float = 5.0
     total: float = 20.0
@@ -255,14 +305,17 @@ class Timeouts:
 
 
 class Transport(ABC):
-    """One account's way to its service. Kinds that speak HTTP start from `http.transport.HttpTransport`."""
+    """One account's connection to its service. Kinds that use HTTP start from `http.transport.HttpTransport`."""
 
     kind: ClassVar[str]
     label: ClassVar[str]
-    about: ClassVar[str]  # a sentence for whoever chooses: what it is and what it takes
-    channels: ClassVar[frozenset[str]]  # on which an account can use it
+    about: ClassVar[str]  # a sentence for the person who chooses: what it is and what it needs
+    channels: ClassVar[frozenset[str]]  # the channels of accounts that can use it
     default_capabilities: ClassVar[Capabilities]
     credential_fields: ClassVar[tuple[CredentialField, ...]]
+    proof: ClassVar[str] = (
+        ""  # for kinds with webhooks: how reports are verified, and what to do if that fails
+    )
 
     def __init__(
         self,
@@ -271,16 +324,20 @@ class Transport(ABC):
         *,
         timeouts: Timeouts | None = None,
         reach: Reach = ANYWHERE,
+        owner: int = 0,
     ) -> None:
+        self.owner = owner  # the owner whose share of common resources the transport uses
         self.credentials = checked(credentials, self.credential_fields)
         self._secrets = [self.credentials[each.name] for each in self.credential_fields if each.secret]
         self._session = session
         self.timeouts = timeouts or Timeouts()
-        self.reach = reach  # of connections that it opens by itself; those of the session have their own
+        self.why = ""  # the problem that `status` found, in words for people
+        self.silent = False  # whether `status` got no answer at all, rather than an error
+        self.reach = reach  # for connections that the transport opens itself; the session has its own
         self.prepare()
 
     def prepare(self) -> None:
-        """Take out of the credentials what every request needs; raises CredentialsError."""
+        """Read from the credentials what every request needs; raise CredentialsError."""
         return
 
     @property
@@ -291,37 +348,38 @@ class Transport(ABC):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this account can do; a kind whose credentials decide overrides it."""
+        """Return the account's capabilities; a kind whose credentials decide overrides this."""
         return self.default_capabilities
 
     @abstractmethod
     async def send(self, message: Message, key: str) -> Outcome:
-        """Send one part; `key` is stable per target and part. Never raises for what the service does."""
+        """Send one part; `key` is stable per target and part. Never raises for a failure of the service."""
 
     @abstractmethod
     async def status(self) -> AccountState:
-        """What the service says about the account now."""
+        """Return the account's state as the service reports it now; `why` then says what is wrong, if known."""
 
     async def upload(self, media: Media) -> Uploaded | Outcome:  # noqa: ARG002 (for kinds that have it)
-        """Hand over a file once, to be sent by its handle; an Outcome when it was not taken."""
+        """Hand over a file once, to be sent by its handle; return an Outcome when the service did not take it."""
         raise NotOfferedError(f"{self.label} has no media handles.")
 
     def recipients(self) -> AsyncIterator[Contact]:
-        """The groups of the account; raises UnansweredError."""
+        """Yield the groups of the account; raise UnansweredError."""
         raise NotOfferedError(f"{self.label} cannot list recipients.")
 
     async def log_in(self) -> Credentials | None:
-        """Credentials to keep from now on, where those given buy better ones (a token for a password).
+        """Return credentials to keep from now on, where the given ones were exchanged for better ones (a token).
 
-        None: they are to be kept as they are. Raises UnansweredError.
+        None means that the given credentials stay. Raises UnansweredError.
         """
         return None
 
-    async def connect(self, webhook: Webhook | None) -> AccountState:  # noqa: ARG002 (for kinds that have it)
-        """Make or start the session and say where to report, and what state that led to; safe to repeat.
+    async def connect(self, webhook: Webhook | None, *, start: bool = True) -> AccountState:  # noqa: ARG002
+        """Make or start the session, tell the service where to report, and return the state; safe to repeat.
 
-        Asks for nothing where the account is connected already, but where to report is told again. Raises
-        UnansweredError. A kind without sessions only says where to report, if its service can be told.
+        Where the account is connected already, the service is only told again where to report. Without `start`, no
+        session is made or started, since nobody is there to scan a code. Raises UnansweredError, also where there is no
+        session to tell. A kind without sessions only says where to report, if its service can be told.
         """
         return await self.status()
 
@@ -329,46 +387,58 @@ class Transport(ABC):
         """Log out: the service forgets the pairing. Logging out twice is no error; raises UnansweredError."""
         raise NotOfferedError(f"{self.label} has no session to log out of.")
 
-    async def pairing(self) -> Pairing:
-        """The code to scan now; raises UnansweredError, also when there is nothing to scan."""
+    async def pairing(self) -> Pairing | None:
+        """Return the code to scan now; None while the service has none yet: ask again in a moment.
+
+        Raises UnansweredError, also when there is nothing to scan.
+        """
         raise NotOfferedError(f"{self.label} needs no pairing.")
 
     async def pairing_code(self, phone: str) -> str:  # noqa: ARG002
-        """A code to type into the phone with that number (E.164) instead of scanning; raises UnansweredError."""
+        """Return a code to type into the phone with that number (E.164) instead of scanning; raise UnansweredError."""
         raise NotOfferedError(f"{self.label} cannot pair by a code to type.")
 
     async def check_number(self, address: str) -> bool:  # noqa: ARG002
-        """Whether the service knows anybody at this address; raises UnansweredError."""
+        """Return whether the service knows this address; raise UnansweredError."""
         raise NotOfferedError(f"{self.label} cannot check numbers.")
 
-    async def poll(self, since: str) -> Polled:  # noqa: ARG002
-        """What came in after `since`, the last answer's; empty the first time, which brings nothing of the past.
+    async def number_behind(self, hidden: str) -> str:  # noqa: ARG002
+        """Return the open address behind a hidden one, '' where the service does not know it; raise UnansweredError."""
+        raise NotOfferedError(f"{self.label} cannot be asked who is behind a hidden address.")
 
-        Returns at once. The caller keeps `since` with the events, in one transaction. Raises UnansweredError.
+    async def poll(self, since: str) -> Polled:  # noqa: ARG002
+        """Return what came in after `since`, which is from the last answer. The first time `since` is empty.
+
+        The first answer brings nothing of the past. Returns at once. The caller stores `since` with the events, in one
+        transaction. Raises UnansweredError.
         """
         raise NotOfferedError(f"{self.label} cannot be asked what came in.")
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:  # noqa: ARG002
-        """What the service reports; raises WebhookRefusedError unless the request is surely its own and fresh.
+        """Return the reported events; raise WebhookRefusedError unless the request is surely the service's and fresh.
 
-        Needs no session. A report that means nothing to us is an empty list, not an error.
+        Needs no session. A report without meaning for us is an empty list, not an error.
         """
         raise NotOfferedError(f"{self.label} sends no webhooks.")
 
     def webhook_challenge(self, query: Mapping[str, str], secret: str) -> str:  # noqa: ARG002
-        """What to answer to the GET by which a service checks the address; raises WebhookRefusedError."""
+        """Return the answer to the GET with which a service checks the address; raise WebhookRefusedError."""
         raise NotOfferedError(f"{self.label} asks no questions about webhooks.")
 
     def safe(self, text: str) -> str:
-        """A service's own words, short, on one line, and without our secrets, which some services repeat."""
+        """Return a service's own words: short, on one line, without markup, stack frames and our secrets.
+
+        Some services repeat our secrets in their answers.
+        """
         for secret in self._secrets:
-            # A shorter one is in half of all words, and no secret.
+            # A shorter value occurs in many ordinary words, and is no secret.
             if len(secret) >= 4:
                 text = text.replace(secret, "***")
+        text = _TAG.sub(" ", _STACK.split(text[:MAX_READ], maxsplit=1)[0])
         return " ".join(sendable(text).replace("\x00", "").split())[:MAX_DETAIL]
 
     async def close(self) -> None:
-        """Let go of what this account alone holds open; it is opened again when needed."""
+        """Close what this account alone holds open; it is opened again when needed."""
         return
 
     @final
@@ -378,7 +448,7 @@ class Transport(ABC):
 
 
 def sendable(text: str) -> str:
-    """Without half characters, which no encoding has a place for and some services break on."""
+    """Return `text` without half characters (surrogates): no encoding has them, and some services break on them."""
     return text.encode(errors="replace").decode()
 
 
@@ -387,7 +457,7 @@ def _one_line(text: str) -> str:
 
 
 def checked(credentials: Credentials, fields: tuple[CredentialField, ...]) -> Credentials:
-    """The credentials that the fields ask for, defaults filled in; raises CredentialsError."""
+    """Return the credentials that the fields ask for, defaults filled in; raise CredentialsError."""
     return {
         field.name: _checked(credentials.get(field.name, "").strip() or field.default, field)
         for field in fields

@@ -1,4 +1,4 @@
-"""Administration of reminders and what they say."""
+"""Administration of reminders and their messages."""
 
 from reminders.admin import reminders
 

@@ -1,4 +1,4 @@
-"""Administration of reminders and what they say."""
+"""Administration of reminders, their media and their follow-ups."""
 
 from typing import Any
 
@@ -17,18 +17,17 @@ from accounts.admin.roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
 from accounts.generics import ModelForm
 from accounts.models import Recipient
 from accounts.paging import counted
+from accounts.zones import validate_zone
 from delivery.models import Run
-from delivery.send_days import day_names
-from delivery.window import zone_of
+from delivery.window import day_names, zone_of
 from reminders import sentences
-from reminders.admin.moves import ReminderMoves
+from reminders.admin.actions import ReminderMoves
+from reminders.form_fields import SendDaysField, WallClockField
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from reminders.moments import BadCronError, check_cron, instant_of, upcoming
+from reminders.next_firings import rhythm
 from reminders.readiness import NotReadyError, timetable_of
 from reminders.scheduling import reschedule
-from reminders.send_days import SendDaysField
-from reminders.timeline import rhythm
-from reminders.wall_clock import WallClockField
 
 
 class PartInline(RoleInline[Part, Reminder]):
@@ -51,13 +50,19 @@ class FollowUpStepInline(RoleInline[FollowUpStep, Reminder]):
 
 class ReminderForm(ModelForm[Reminder]):
     send_days = SendDaysField()
-    fire_at = WallClockField(required=False, help_text="On the clock of its own zone.")
+    fire_at = WallClockField(required=False, help_text="In the time zone of the reminder.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.fire_at is not None:
             there = self.instance.fire_at.astimezone(zone_of(self.instance.zone))
             self.initial["fire_at"] = there.replace(tzinfo=None)
+
+    def clean_zone(self) -> str:
+        """Reject an unknown zone before the row holds it: the row's times are shown in it."""
+        zone: str = self.cleaned_data["zone"]
+        validate_zone(zone)
+        return zone
 
     def clean_cron(self) -> str:
         cron: str = self.cleaned_data["cron"]
@@ -77,7 +82,7 @@ class ReminderForm(ModelForm[Reminder]):
 
 @admin.register(Reminder)
 class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
-    """Scheduling and switching off are not typed but done, by actions of the list and buttons of the page."""
+    """Pages of reminders. Nobody types a status: actions of the list and buttons of the page change it."""
 
     form = ReminderForm
     page = "reminders:page"
@@ -107,42 +112,45 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
             "Recipients",
             {
                 "fields": ("chosen_recipients", "tags"),
-                "description": "Those chosen one by one, and everyone who has one of the tags when it fires.",
+                "description": "Individual recipients, and everyone who has one of the tags at sending time.",
             },
         ),
         (
             "When",
             {
                 "fields": (*schedule_fields, "firings", "on_overlap"),
-                "description": "In the reminder's own zone. A scheduled one is switched off before its times "
-                "are changed.",
+                "description": "All times are in the reminder's time zone. Switch a scheduled reminder off before you "
+                "change its times.",
             },
         ),
         (
             "Window",
             {
                 "fields": (("window_start_hour", "window_end_hour"), "send_days", "on_close", "priority"),
-                "description": "Nothing leaves outside these hours, from 0 to 24, nor on another day.",
+                "description": "Messages are sent only in these hours (0 to 24) and on these days.",
             },
         ),
-        ("Drip", {"classes": ("collapse",), "fields": ("drip", ("drip_gap_min", "drip_gap_max"))}),
+        (
+            "Spread over days",
+            {"classes": ("collapse",), "fields": ("drip", ("drip_gap_min", "drip_gap_max"))},
+        ),
         ("Dates", {"fields": ("created_at", "updated_at", "archived_at")}),
     )
 
     state = pill_column("status", "Status")
-    next_firing = moment_column("next_fire_at", "Fires next")
+    next_firing = moment_column("next_fire_at", "Next")
 
     @admin.display(description="Window")
     def window(self, reminder: Reminder) -> str:
         hours = f"{reminder.window_start_hour:02}-{reminder.window_end_hour:02}"
         return f"{hours} {reminder.zone}, {day_names(reminder.send_days)}"
 
-    @admin.display(description="Fires next")
+    @admin.display(description="Next")
     def firings(self, reminder: Reminder) -> SafeString | str:
-        """When, in words, and the next five times."""
+        """Return the schedule in words, and the next five times."""
         timetable = timetable_of(reminder)
         if reminder.status != Reminder.Status.SCHEDULED or timetable is None:
-            return "When it is scheduled" if timetable else "When somebody fires it"
+            return "Not scheduled" if timetable else "Manual"
         ahead = upcoming(timetable, after=timezone.now())
         lines = [f"{rhythm(reminder)}:", *(sentences.moment(at, reminder.zone) for at in ahead)]
         return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in lines))
@@ -167,12 +175,12 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
         return rows.exclude(status=Reminder.Status.SCHEDULED)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """A scheduled one has to stay fit to be sent; staff may save it all the same, and are told."""
+        """Check that a scheduled reminder can still be sent. Staff may save it anyway, with a warning."""
         super().save_related(request, form, formsets, change)
         try:
             reschedule(form.instance)
         except NotReadyError as error:
-            self.message_user(request, f"As it is now, it cannot be sent. {error}", messages.WARNING)
+            self.message_user(request, f"Saved, but it cannot be sent like this. {error}", messages.WARNING)
 
 
 @admin.register(Part)
@@ -205,7 +213,7 @@ class ReminderAccountAdmin(RoleAdmin[ReminderAccount]):
 
 @admin.register(Media)
 class MediaAdmin(ViewAdmin[Media]):
-    """Files come by upload, which takes their hash; runs that were fired may still need them."""
+    """Pages of files. Files are uploaded, which computes their hash; runs that were fired may still need them."""
 
     list_display = ("filename", "owner", "content_type", "weight", "made")
     list_select_related = ("owner",)
@@ -234,7 +242,7 @@ class FollowUpStepAdmin(RoleAdmin[FollowUpStep]):
 
 @admin.register(FollowUp)
 class FollowUpAdmin(ViewAdmin[FollowUp]):
-    """The queue fills and empties by its rules; each leaves with a reason."""
+    """A list of the follow-up queue. Its rules fill and empty it; each follow-up leaves with a reason."""
 
     list_display = ("recipient", "step", "urgency", "state", "due", "removed_reason")
     list_filter = ("status", "urgency")

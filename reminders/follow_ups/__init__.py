@@ -1,9 +1,10 @@
-"""Messages to those who did not reply: rules, and the queue that they go through (SPEC C4, C5).
+"""Messages to people who did not reply: rules, and the queue that they go through (SPEC C4, C5).
 
-    entry      sent and unanswered -> queued     if there is room, and urgency enough
-    hygiene    queued -> removed                 every 15 minutes, each with its reason
-    sending    queued -> on its way -> sent      as runs of their own, counted once they have landed
-    replies    queued or on its way -> removed   as soon as the recipient speaks
+    entry       sent and unanswered -> queued     if there is room, and urgency enough
+    hygiene     queued -> removed                 every 15 minutes, each with its reason
+    sending     queued -> on its way -> sent      as runs of their own, counted once they have landed
+    take_back   queued or on its way -> removed   as soon as the recipient replies
 
-Whatever changes the queue holds `queue.lock()`, or the recipient's row, and never waits for the one inside the other.
+Every change of the queue holds `queue.lock()`, or the recipient's row, and never waits for one while holding the
+other.
 """

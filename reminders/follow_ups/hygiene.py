@@ -1,7 +1,7 @@
-"""Keeps the queue clean: every 15 minutes it drops who must not be asked any more, and says why (SPEC C5).
+"""Removes follow-ups from the queue that must not be sent any more, every 15 minutes, with the reason (SPEC C5).
 
 Set-based: one statement for the whole queue, however long. The reasons are those of `rules.why_not`, in its order.
-What is on its way and has not left, as at night, is taken back for the same reasons.
+Follow-ups that are on their way and have not left, as at night, are taken back for the same reasons.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ JUDGED = f"""
     JOIN reminders_reminder m ON m.id = r.reminder_id
 """  # noqa: S608 - made of constants
 
-# What a reply holds at this moment is left to it.
+# Rows locked by a reply are left to that reply.
 CLEAN = f"""
 WITH judged AS MATERIALIZED (
     {JUDGED} WHERE f.status = 'queued'
@@ -74,8 +74,8 @@ WHERE id IN (
 )
 """
 
-# Who is at the maximum without a cooldown would never be asked again. Whom a reply holds needs none: it waits for
-# rows of the queue that are locked here, so to wait for it would be to wait for ever.
+# A recipient at the maximum without a cooldown would never be asked again. Recipients locked by a reply need none:
+# the reply waits for queue rows that are locked here, so waiting for it would be a deadlock.
 COOL_DOWN = """
 UPDATE accounts_recipient SET cooldown_until = %(until)s, not_interested_at = COALESCE(not_interested_at, %(now)s)
 WHERE id IN (
@@ -94,7 +94,7 @@ WITHDRAWN_AT_ONCE = 500
 
 @transaction.atomic
 def clean(*, now: datetime | None = None) -> Mapping[str, int]:
-    """Remove all that must not be sent; how many, by reason."""
+    """Remove all follow-ups that must not be sent; return how many, by reason."""
     now = now or timezone.now()
     most, cooldown = settings.FOLLOW_UP_MAX_ATTEMPTS, timedelta(hours=settings.FOLLOW_UP_COOLDOWN_HOURS)
     queue.lock()
@@ -110,7 +110,7 @@ def clean(*, now: datetime | None = None) -> Mapping[str, int]:
 
 @transaction.atomic
 def take_back(*, now: datetime | None = None) -> Mapping[str, int]:
-    """Withdraw those on their way that must not be sent any more and have not left; how many, by reason."""
+    """Take back unsent follow-ups on their way that must not be sent any more; return how many, by reason."""
     now = now or timezone.now()
     queue.lock()
     with connection.cursor() as cursor:
@@ -128,7 +128,7 @@ def take_back(*, now: datetime | None = None) -> Mapping[str, int]:
 
 
 def end_cooldowns(*, now: datetime | None = None) -> int:
-    """An expired cooldown clears by itself, with the attempts and the mark that it came from; how many did."""
+    """Clear expired cooldowns, with the attempts and the mark that they came from; return how many."""
     with connection.cursor() as cursor:
         cursor.execute(COOLED_DOWN, {"now": now or timezone.now(), "most": MANY})
         ended = int(cursor.rowcount)

@@ -1,6 +1,6 @@
-"""Who may be asked again, when, and how often. Pure: `now` and `rng` are arguments.
+"""Rules: who may get a follow-up, when, and how often. Pure: `now` and `rng` are arguments.
 
-`hygiene.py` says the same in SQL, for a whole queue at once; a test holds the two against each other.
+`hygiene.py` has the same rules in SQL, for a whole queue at once; a test compares the two.
 """
 
 import random
@@ -35,7 +35,7 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contact:
-    """What is known of a recipient. `attempts` counts follow-ups since the last reply."""
+    """The facts about a recipient. `attempts` counts follow-ups since the last reply."""
 
     attempts: int = 0
     cooldown_until: datetime | None = None
@@ -48,7 +48,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often somebody is asked, and how long they are left alone then."""
+    """The number of times a recipient is asked, and the length of the cooldown after that."""
 
     most: int
     cooldown: timedelta
@@ -56,7 +56,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """How many the queue takes, above how many it presses back, and by how much delays grow then."""
+    """The size of the queue, the threshold above which it slows down, and by how much delays grow then."""
 
     most: int
     threshold: int
@@ -64,14 +64,14 @@ class QueueLimits:
 
 
 def refreshed(contact: Contact, now: datetime) -> Contact:
-    """An expired cooldown clears by itself, and with it all that it came from."""
+    """Return the contact without an expired cooldown and everything that came from it."""
     if contact.cooldown_until is None or contact.cooldown_until > now:
         return contact
     return replace(contact, attempts=0, cooldown_until=None, not_interested=False)
 
 
 def why_not(contact: Contact, *, now: datetime, most: int) -> Reason | None:
-    """Why this contact must not get a follow-up now, the strongest reason first."""
+    """Return why this contact must not get a follow-up now, the strongest reason first, or None."""
     contact = refreshed(contact, now)
     reasons = (
         (contact.opted_out, Reason.OPTED_OUT),
@@ -86,7 +86,7 @@ def why_not(contact: Contact, *, now: datetime, most: int) -> Reason | None:
 
 
 def after_attempt(contact: Contact, *, now: datetime, patience: Patience) -> Contact:
-    """One more without a reply; the last one brings the cooldown and "not interested"."""
+    """Return the contact after one more attempt. The last one sets the cooldown and "not interested"."""
     contact = refreshed(contact, now)
     attempts = min(contact.attempts + 1, max(patience.most, contact.attempts))
     if attempts < patience.most:
@@ -99,12 +99,12 @@ def after_reply(contact: Contact) -> Contact:
 
 
 def refused(*, size: int, high: bool, limits: QueueLimits) -> Refusal | None:
-    """Why a follow-up may not enter a queue that holds `size`."""
+    """Return why a follow-up may not enter a queue that holds `size`, or None."""
     if size >= limits.most:
         return Refusal.FULL
     return Refusal.BACKPRESSURE if size > limits.threshold and not high else None
 
 
 def delay(base: timedelta, *, size: int, limits: QueueLimits, rng: random.Random) -> timedelta:
-    """The wait without a reply; above the threshold longer by a random share."""
+    """Return the wait without a reply; above the threshold it is longer by a random share."""
     return base * (1 + rng.uniform(*limits.growth)) if size > limits.threshold else base

@@ -1,25 +1,25 @@
-"""Sends follow-ups that are due as runs of their own, and counts them once they have landed (SPEC C4).
+"""Sends due follow-ups as runs of their own, and counts them once they have landed (SPEC C4).
 
-A recipient has one on its way at most, so nobody gets a fourth while the third has not been counted.
+A recipient has at most one on its way, so nobody gets a fourth while the third has not been counted.
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from delivery.fanout import Firing, make_runs
 from delivery.models import Run, RunTarget
 from delivery.parts import FrozenPart
 from delivery.states import SETTLED_TARGET, TargetStatus
+from reminders.conversations.answered import spoke_since, when_left
+from reminders.fire import continue_conversation
 from reminders.follow_ups import queue, rules
 from reminders.follow_ups.rules import Reason
-from reminders.leaving import spoke_since, when_left
 from reminders.models import FollowUp, FollowUpStep, Reminder
-from reminders.second_message import talking
 
 BATCH = 500
 Status = FollowUp.Status
@@ -27,14 +27,14 @@ Status = FollowUp.Status
 
 @transaction.atomic
 def send_due(*, now: datetime | None = None) -> int:
-    """Hand over what is due, one run per step; how many. What must not be sent after all is removed."""
+    """Hand over due follow-ups, one run per step; return how many. Follow-ups that must not be sent are removed."""
     now = now or timezone.now()
     queue.lock()
     going: dict[int, list[FollowUp]] = {}
     removed, busy = Counter[str](), set[int]()
     for follow_up in _due(now):
         if follow_up.recipient_id in busy:
-            continue  # one at a time: its turn comes when the other has landed
+            continue  # one at a time: this one is sent when the other is settled
         if reason := _why_not(follow_up, now):
             _end(follow_up, Status.REMOVED, now, reason)
             removed[reason] += 1
@@ -48,7 +48,7 @@ def send_due(*, now: datetime | None = None) -> int:
 
 @transaction.atomic
 def settle() -> int:
-    """Count what has landed: an attempt each, and after the last one a cooldown; how many."""
+    """Count landed follow-ups: an attempt each, and after the last one a cooldown; return how many."""
     queue.lock()
     landed = _locked(FollowUp.objects.filter(status=Status.SENDING, sent_as__status__in=SETTLED_TARGET))
     happened, removed = Counter[tuple[str, str]](), Counter[str]()
@@ -79,10 +79,17 @@ def _due(now: datetime) -> list[FollowUp]:
 
 
 def _locked(rows: QuerySet[FollowUp]) -> list[FollowUp]:
-    """The oldest, with their recipients, as they are now; what a reply holds at this moment is left to it."""
-    found = rows.select_related("recipient", "step", "target__account", "target__run__reminder", "sent_as")
+    """Return the oldest follow-ups of each owner in turn, with their recipients, as they are now.
+
+    Rows locked by a reply are left to that reply.
+    """
+    turn = Window(RowNumber(), partition_by="recipient__owner", order_by=["due_at", "id"])
+    chosen = rows.annotate(turn=turn).order_by("turn", "due_at", "id").values_list("pk", flat=True)[:BATCH]
+    found = rows.filter(pk__in=list(chosen)).select_related(
+        "recipient", "step", "target__account", "target__run__reminder", "sent_as"
+    )
     found = found.defer("target__account__credentials", "target__run__parts").order_by("due_at", "id")
-    return list(found.select_for_update(skip_locked=True, no_key=True, of=("self", "recipient"))[:BATCH])
+    return list(found.select_for_update(skip_locked=True, no_key=True, of=("self", "recipient")))
 
 
 def _why_not(follow_up: FollowUp, now: datetime) -> Reason | None:
@@ -107,41 +114,20 @@ def _hand_over(groups: list[list[FollowUp]]) -> None:
 
 
 def _firing(group: list[FollowUp]) -> Firing:
-    """One run for all that say the same, each from the account that wrote before."""
+    """Return one firing for all follow-ups of a step, each sent from the account that wrote before."""
     first = group[0]
-    step, reminder = first.step, first.target.run.reminder
     given = [(follow_up.recipient_id, follow_up.target.account_id) for follow_up in group]
-    return Firing(
-        reminder_id=reminder.pk,
-        owner_id=reminder.owner_id,
-        name=str(reminder),
-        action=talking(reminder.action),
-        subject=reminder.subject,
-        parts=_parts(step),
-        zone=reminder.zone,
-        window_start_hour=reminder.window_start_hour,
-        window_end_hour=reminder.window_end_hour,
-        send_days=reminder.send_days,
-        resumes_by_itself=True,
-        priority=reminder.priority,
-        account_ids=_once(account_id for _, account_id in given),
-        kind=Run.Kind.FOLLOW_UP,
-        given=given,
-    )
+    return continue_conversation(first.target.run.reminder, Run.Kind.FOLLOW_UP, _parts(first.step), given)
 
 
 def _parts(step: FollowUpStep | None) -> list[FrozenPart]:
     return [FrozenPart(kind="text", text=step.text)] if step else []
 
 
-def _once(ids: Iterable[int]) -> list[int]:
-    return list(dict.fromkeys(ids))
-
-
 def _count(follow_up: FollowUp, target: RunTarget, at: datetime) -> int:
-    """One more attempt, unless they have spoken since it left; which one it is, or 0.
+    """Count one more attempt, unless they have written since it left; return its number, or 0.
 
-    One that failed counts too: a person may send it again by hand.
+    A failed follow-up counts too: a person may send it again by hand.
     """
     recipient = follow_up.recipient
     if spoke_since(recipient, when_left(target) or at):

@@ -1,10 +1,10 @@
-"""What beat does for follow-ups: a short pass every half minute, and hygiene every 15 minutes."""
+"""The periodic work of follow-ups: a short pass every half minute, and hygiene every 15 minutes."""
 
 from reminders.follow_ups import entry, hygiene, sending
 
 
 def tick() -> None:
-    """Count what landed before anything enters or leaves: what is decided then is decided by what is known."""
+    """Count landed follow-ups before any enter or leave, so that those decisions use the newest facts."""
     hygiene.end_cooldowns()
     while sending.settle() == sending.BATCH:
         pass

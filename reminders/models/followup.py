@@ -1,4 +1,4 @@
-"""Messages to those who did not reply."""
+"""Messages to people who did not reply."""
 
 from django.db import models
 from django.db.models import Q
@@ -14,7 +14,7 @@ class Urgency(models.TextChoices):
 
 
 class FollowUpStep(models.Model):
-    """What a reminder says after how long without a reply."""
+    """One message of a reminder, sent after so long without a reply."""
 
     reminder = models.ForeignKey(Reminder, on_delete=models.CASCADE, related_name="follow_up_steps")
     position = models.PositiveSmallIntegerField(default=0)
@@ -41,11 +41,11 @@ class FollowUp(models.Model):
 
     class Status(models.TextChoices):
         QUEUED = "queued", "Queued"
-        SENDING = "sending", "On its way"
+        SENDING = "sending", "Sending"
         SENT = "sent", "Sent"
         REMOVED = "removed", "Removed"
 
-    # A step that is deleted leaves what it sent, so that nobody is asked again from the beginning.
+    # A deleted step keeps the follow-ups it sent, so that nobody is asked again from the beginning.
     step = models.ForeignKey(FollowUpStep, on_delete=models.SET_NULL, null=True, related_name="follow_ups")
     recipient = models.ForeignKey(Recipient, on_delete=models.CASCADE, related_name="follow_ups")
     target = models.ForeignKey(
@@ -62,7 +62,7 @@ class FollowUp(models.Model):
         editable=False,
         related_name="follow_up",
         db_constraint=False,
-        help_text="The follow-up itself, once it is on its way.",
+        help_text="The follow-up itself, once it is being sent.",
     )
     urgency = models.CharField(max_length=10, choices=Urgency, default=Urgency.MEDIUM)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
@@ -89,7 +89,7 @@ class FollowUp(models.Model):
                 condition=~Q(status="sending") | Q(sent_as__isnull=False),
                 name="follow_up_on_its_way_as_a_target",
             ),
-            # So that nobody gets a fourth while the third has not landed.
+            # Nobody gets a fourth while the third has not landed.
             models.UniqueConstraint(
                 fields=["recipient"], condition=Q(status="sending"), name="follow_up_one_on_its_way"
             ),

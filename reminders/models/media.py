@@ -1,4 +1,4 @@
-"""Media files, each kept once by what is in it."""
+"""Media files, each stored once by its content."""
 
 from django.conf import settings
 from django.db import models
@@ -10,7 +10,7 @@ def by_content(media: "Media", _filename: str) -> str:
 
 
 class Media(models.Model):
-    """One file of one owner. The same content is stored once, whatever it was called."""
+    """One file of one owner. The same content is stored once, under any file name."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="media")
     sha256 = models.CharField(max_length=64)

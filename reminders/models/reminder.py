@@ -1,4 +1,4 @@
-"""What is sent, to whom, from which accounts, when, in which window."""
+"""Reminders: their message, recipients, accounts, schedule and window."""
 
 from django.conf import settings
 from django.db import models
@@ -25,7 +25,7 @@ class ReminderQuerySet(models.QuerySet["Reminder"]):
         return self.filter(status=Reminder.Status.SCHEDULED, next_fire_at__lte=now)
 
     def untouched(self) -> "ReminderQuerySet":
-        """Drafts in which nothing was written or chosen yet."""
+        """Return drafts in which nothing was written or chosen yet."""
         drafts = self.filter(status=Reminder.Status.DRAFT, name="", archived_at=None)
         for rows in (Part, Reminder.recipients.through, Reminder.tags.through):
             drafts = drafts.exclude(Exists(rows._default_manager.filter(reminder=OuterRef("pk"))))
@@ -42,21 +42,21 @@ class Reminder(models.Model):
         DONE = "done", "Done"
 
     class Schedule(models.TextChoices):
-        BY_HAND = "by_hand", "By hand"
+        BY_HAND = "by_hand", "Manual"
         ONCE = "once", "Once"
         CRON = "cron", "Repeating"
 
     class OnClose(models.TextChoices):
-        """What happens to a run that its window cut short, at the next opening."""
+        """The choice for a run that its window paused, at the next opening."""
 
-        WAIT = "wait", "Wait for a person"
-        RESUME = "resume", "Resume by itself"
+        WAIT = "wait", "Pause and ask me"
+        RESUME = "resume", "Continue automatically"
 
     class OnOverlap(models.TextChoices):
-        """What happens to a due moment while the last run is still going."""
+        """The choice for a due moment while the last run is still open."""
 
-        SKIP = "skip", "Skip the moment"
-        QUEUE = "queue", "Run it afterwards"
+        SKIP = "skip", "Skip this time"
+        QUEUE = "queue", "Start after it"
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="reminders")
     name = models.CharField(max_length=120, blank=True)
@@ -70,7 +70,7 @@ class Reminder(models.Model):
     )
     recipients = models.ManyToManyField(Recipient, blank=True, related_name="reminders")
     tags = models.ManyToManyField(
-        Tag, blank=True, related_name="reminders", help_text="Everyone with the tag then."
+        Tag, blank=True, related_name="reminders", help_text="Everyone who has the tag at sending time."
     )
 
     schedule = models.CharField(max_length=10, choices=Schedule, default=Schedule.ONCE)
@@ -84,21 +84,25 @@ class Reminder(models.Model):
     window_end_hour = models.PositiveSmallIntegerField(default=default_end_hour)
     send_days = models.PositiveSmallIntegerField(default=EVERY_DAY, help_text="One bit per day, Monday is 1.")
     on_close = models.CharField(max_length=10, choices=OnClose, default=OnClose.WAIT)
-    priority = models.SmallIntegerField(default=0, help_text="Higher goes first on the same account.")
+    priority = models.SmallIntegerField(
+        default=0, help_text="Runs with a higher number go first on the same account."
+    )
 
-    drip = models.BooleanField(default=False, help_text="Plan a time for every target when the run is made.")
+    drip = models.BooleanField(
+        default=False, help_text="Each recipient gets a fixed time when the run is made."
+    )
     drip_gap_min = models.PositiveIntegerField(default=300, help_text="Seconds.")
     drip_gap_max = models.PositiveIntegerField(default=1200, help_text="Seconds.")
 
-    # Where these are empty, the settings hold.
+    # Empty values mean those of the settings.
     second_message_hours = models.FloatField(
-        null=True, blank=True, help_text="How long after the first message a reply brings the second."
+        null=True, blank=True, help_text="Hours after the first message in which a reply gets the second."
     )
     follow_up_max_attempts = models.PositiveSmallIntegerField(
-        null=True, blank=True, help_text="Follow-ups without a reply."
+        null=True, blank=True, help_text="Most follow-ups without a reply."
     )
     follow_up_cooldown_hours = models.FloatField(
-        null=True, blank=True, help_text="How long a recipient is left alone after them."
+        null=True, blank=True, help_text="Hours without messages after the last follow-up."
     )
 
     created_at = models.DateTimeField(auto_now_add=True)
@@ -115,7 +119,7 @@ class Reminder(models.Model):
                 & Q(window_start_hour__lt=F("window_end_hour"))
                 & Q(window_end_hour__lte=24),
                 name="reminder_window",
-                violation_error_message="Delivery hours start before they end, on one day, from 0 to 24.",
+                violation_error_message="Delivery hours must start before they end, on one day, from 0 to 24.",
             ),
             models.CheckConstraint(
                 condition=Q(send_days__range=(1, EVERY_DAY)),
@@ -148,18 +152,18 @@ class Reminder(models.Model):
             models.CheckConstraint(
                 condition=Q(second_message_hours__isnull=True) | Q(second_message_hours__range=(0.1, 720)),
                 name="reminder_second_message_hours",
-                violation_error_message="A reply brings the second message for 0.1 to 720 hours.",
+                violation_error_message="The second message can be sent for 0.1 to 720 hours.",
             ),
             models.CheckConstraint(
                 condition=Q(follow_up_max_attempts__isnull=True) | Q(follow_up_max_attempts__range=(1, 3)),
                 name="reminder_follow_up_max_attempts",
-                violation_error_message="There are 1 to 3 follow-ups without a reply.",
+                violation_error_message="Choose 1 to 3 follow-ups without a reply.",
             ),
             models.CheckConstraint(
                 condition=Q(follow_up_cooldown_hours__isnull=True)
                 | Q(follow_up_cooldown_hours__range=(0.1, 8760)),
                 name="reminder_follow_up_cooldown_hours",
-                violation_error_message="A cooldown lasts 0.1 to 8,760 hours.",
+                violation_error_message="The time without messages is 0.1 to 8,760 hours.",
             ),
             models.CheckConstraint(
                 condition=~Q(status="scheduled")
@@ -183,7 +187,7 @@ class Reminder(models.Model):
 
 
 class ReminderAccount(models.Model):
-    """An account of a reminder, in the order in which targets are dealt."""
+    """An account of a reminder, in the order in which targets are divided."""
 
     reminder = models.ForeignKey(Reminder, on_delete=models.CASCADE, related_name="reminder_accounts")
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="reminder_accounts")
@@ -228,7 +232,7 @@ class Part(models.Model):
                 condition=(Q(kind="text", media__isnull=True) & ~Q(text=""))
                 | Q(kind="media", media__isnull=False),
                 name="part_has_its_content",
-                violation_error_message="A text part needs a text, a media part a file.",
+                violation_error_message="A text part needs a text, and a media part needs a file.",
             ),
         ]
 

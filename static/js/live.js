@@ -1,6 +1,6 @@
 // Keeps an open page right: progress, pauses and endings appear by themselves. docs/live.md describes the parts.
 import { redrawBlocks, redrawOften } from "./live/blocks.js";
-import { redrawPartials } from "./live/partials.js";
+import { redrawAccount, redrawPartials } from "./live/partials.js";
 import { placeAccount, placeRun, placeUnread } from "./live/place.js";
 import { startPolling, stopPolling } from "./live/poll.js";
 import { keepOpen } from "./live/socket.js";
@@ -22,6 +22,7 @@ const handlers = {
   },
   account(message) {
     placeAccount(message);
+    redrawAccount(message.account);
     changed(`account ${message.account}`, message.status);
   },
   unread: placeUnread,

@@ -8,9 +8,9 @@ from django.forms import ModelForm
 from django.test import Client
 from django.urls import reverse
 
-from accounts import consent, recipient_search
 from accounts.models import Account, ConsentChange, Recipient, User
-from accounts.recipient_search import matching, with_beginnings
+from accounts.recipients import consent, search
+from accounts.recipients.search import matching, with_beginnings
 from tests.factories import (
     AccountFactory,
     LimitFactory,
@@ -137,11 +137,11 @@ def test_archiving_an_account_asks_first_pauses_it_and_deletes_nothing(client: C
     ReminderFactory.create(owner=owner, accounts=[active])
     chosen = {"action": "archive", "_selected_action": [active.pk, busy.pk]}
     url = reverse("admin:accounts_account_changelist")
-    assert "1 reminder sends from it" in client.post(url, chosen).content.decode()
+    assert "used by 1 reminder" in client.post(url, chosen).content.decode()
     assert not Account.objects.exclude(archived_at=None).exists()
     assert told(client.post(url, chosen | {"confirmed": "yes"}, follow=True)) == [
         "Archived: 1.",
-        "1 run is still open on Busy: let them end, or cancel them first.",
+        "1 run is still open on Busy. Wait until they end, or cancel them first.",
     ]
     active.refresh_from_db()
     assert (active.status, active.archived_at is None) == ("paused", False)
@@ -215,7 +215,7 @@ def test_the_search_for_recipients_reads_its_index(ann: Recipient) -> None:
 def test_a_search_that_finds_many_is_a_condition_and_one_that_finds_few_a_list(
     ann: Recipient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipient_search, "FEW", 0)
+    monkeypatch.setattr(search, "FEW", 0)
     assert list(matching(Recipient.objects.all(), "ann")) == [ann]
     assert not matching(Recipient.objects.all(), "nobody").exists()
 
@@ -229,7 +229,7 @@ def test_a_phone_number_is_found_with_its_plus(owner: User) -> None:
 def crowd(owner: User, monkeypatch: pytest.MonkeyPatch) -> list[Recipient]:
     """Ten that count as many, all of them members."""
     for name, number in (("SAMPLE", 4), ("EARLY", 4), ("SMALL", 4)):
-        monkeypatch.setattr(recipient_search, name, number)
+        monkeypatch.setattr(search, name, number)
     return [RecipientFactory.create(owner=owner, name=f"{letter} Member") for letter in "ABCDEFGHIJ"]
 
 
@@ -317,7 +317,7 @@ def of_recipients(client: Client) -> str:
 def test_a_reason_opts_recipients_out_and_in_again(client: Client, owner: User, of_recipients: str) -> None:
     ann = RecipientFactory.create(owner=owner, name="Ann")
     chosen = {"action": "opt-out", "_selected_action": [ann.pk], "back_to": ann.pk}
-    assert "How did it come about?" in client.post(of_recipients, chosen).content.decode()
+    assert "Saved in the history with your name" in client.post(of_recipients, chosen).content.decode()
     unsaid = client.post(of_recipients, chosen | {"confirmed": "yes", "how": ""})
     assert "This field is required." in unsaid.content.decode()
     assert not ConsentChange.objects.exists()
@@ -354,4 +354,4 @@ def test_deleting_a_tag_says_off_how_many_it_is_taken(client: Client, owner: Use
     tag = TagFactory.create(owner=owner, name="Choir")
     RecipientFactory.create_batch(2, owner=owner, tags=[tag])
     page = client.get(reverse("admin:accounts_tag_delete", args=[tag.pk])).content.decode()
-    assert "Choir, which is taken off 2 recipients" in page
+    assert "Choir (removed from 2 recipients)" in page

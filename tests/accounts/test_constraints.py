@@ -5,19 +5,25 @@ from typing import Any
 import pytest
 from django.db.models import F, Model
 
+from accounts.models import Account
 from tests.factories import (
     AccountFactory,
+    AddressAliasFactory,
     ConsentChangeFactory,
     GroupSyncFactory,
     ImportFactory,
     ImportRowFactory,
     LimitFactory,
+    OwnAddressFactory,
     RecipientFactory,
+    SendingStopFactory,
     TagFactory,
     TeamMateFactory,
+    TestMessageFactory,
     UserFactory,
 )
 from tests.refusals import (
+    Attempt,
     Refusal,
     as_parameters,
     changed,
@@ -34,12 +40,21 @@ MAILBOX = {"mailbox": True}
 BATCHES = {"batches": True}
 GAP = {"gap_min": 30, "gap_max": 60}
 
+
+def two_accounts_on_one_session() -> Attempt:
+    AccountFactory.create(session_key="a" * 64)
+    AccountFactory.create(session_key="a" * 64, archived=True)  # one that is put away uses nothing
+    other = AccountFactory.create()
+    return lambda: Account.objects.filter(pk=other.pk).update(session_key="a" * 64)
+
+
 REFUSALS = [
     # People
     doubled("two people with one user name", "accounts_user_username_key", UserFactory, "username"),
     doubled("a team mate twice in one team", "teammate_once", TeamMateFactory, "owner", "mate"),
     changed("a team mate of oneself", "teammate_not_self", TeamMateFactory, mate=F("owner")),
     changed("a team mate with an unknown access", "teammate_access_known", TeamMateFactory, access="rule"),
+    doubled("two open stops of one owner", "sending_stop_one_at_a_time", SendingStopFactory, "owner"),
     # Accounts
     doubled(
         "two accounts of one owner and channel with one name",
@@ -49,6 +64,12 @@ REFUSALS = [
         "channel",
         "name",
     ),
+    Refusal(
+        sentence="two accounts, also of two owners, on one session of a service",
+        constraint="account_session_once",
+        prepare=two_accounts_on_one_session,
+    ),
+    doubled("an alias that is learnt twice", "address_alias_once", AddressAliasFactory, "account", "alias"),
     changed("an account with an unknown status", "account_status_known", AccountFactory, status="asleep"),
     changed("an account on an unknown channel", "account_channel_known", AccountFactory, channel="pigeon"),
     changed(
@@ -57,6 +78,9 @@ REFUSALS = [
         AccountFactory,
         slow_factor=0.99,
     ),
+    doubled("an own address twice", "own_address_once", OwnAddressFactory, "account", "person", "address"),
+    changed("a test of an unknown kind", "test_message_kind_known", TestMessageFactory, kind="joke"),
+    changed("an account with unknown trouble", "account_trouble_known", AccountFactory, trouble_kind="mood"),
     changed(
         "an account with no group in flight",
         "account_group_concurrency_range",

@@ -6,8 +6,8 @@ import pytest
 
 from accounts.models import User
 from accounts.profiles import BUSINESS_HOURS, DEFAULT_PROFILE, PROFILES
-from delivery.effective import Source
-from delivery.limits import explained_limits
+from delivery.limits.effective import Source
+from delivery.limits.lookup import explained_limits
 from tests.factories import AccountFactory, LimitFactory
 
 pytestmark = pytest.mark.django_db

@@ -11,14 +11,19 @@ from django.db.models import Model
 
 from accounts.models import (
     Account,
+    AddressAlias,
     ConsentChange,
     GroupSync,
     Import,
     ImportRow,
     Limit,
+    OwnAddress,
     Recipient,
+    RefusedReports,
+    SendingStop,
     Tag,
     TeamMate,
+    TestMessage,
     User,
 )
 from accounts.roles import NEVER_SHARED, may_touch, owner_path, require_touch, touchable, visible
@@ -33,15 +38,20 @@ OWNERLESS = {User}
 
 ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Account: lambda owner: f.AccountFactory.create(owner=owner),
+    AddressAlias: lambda owner: f.AddressAliasFactory.create(account__owner=owner),
+    RefusedReports: lambda owner: f.RefusedReportsFactory.create(account__owner=owner),
     ConsentChange: lambda owner: f.ConsentChangeFactory.create(recipient__owner=owner),
     GroupSync: lambda owner: f.GroupSyncFactory.create(account__owner=owner),
     Import: lambda owner: f.ImportFactory.create(owner=owner),
     ImportRow: lambda owner: f.ImportRowFactory.create(job__owner=owner),
     Limit: lambda owner: f.LimitFactory.create(account__owner=owner),
     Recipient: lambda owner: f.RecipientFactory.create(owner=owner),
+    SendingStop: lambda owner: f.SendingStopFactory.create(owner=owner),
     Tag: lambda owner: f.TagFactory.create(owner=owner),
     TeamMate: lambda owner: f.TeamMateFactory.create(owner=owner),
     Attempt: lambda owner: f.AttemptFactory.create(target__run__reminder__owner=owner),
+    OwnAddress: lambda owner: f.OwnAddressFactory.create(account__owner=owner, person=owner),
+    TestMessage: lambda owner: f.TestMessageFactory.create(account__owner=owner),
     Inbound: lambda owner: f.InboundFactory.create(account__owner=owner),
     Notification: lambda owner: f.NotificationFactory.create(owner=owner),
     PushSubscription: lambda owner: f.PushSubscriptionFactory.create(user=owner),

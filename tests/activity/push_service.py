@@ -19,6 +19,7 @@ class PushService:
     """`answer` is the status of the next answers; `pushed` is what came."""
 
     answer: int = 201
+    location: str = ""  # where a redirect leads
     pushed: list[Pushed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -32,6 +33,8 @@ class PushService:
                 )
                 self.send_response(outer.answer)
                 self.send_header("Content-Length", "0")
+                if outer.location:
+                    self.send_header("Location", outer.location)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -44,7 +47,11 @@ class PushService:
     def address(self) -> str:
         """Of another browser each time."""
         self._made += 1
-        return f"http://127.0.0.1:{self._server.server_address[1]}/browser/{self._made}"
+        return f"{self.origin}/browser/{self._made}"
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
         return self

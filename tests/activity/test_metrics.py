@@ -14,14 +14,8 @@ from structlog.testing import capture_logs
 from accounts.models import Recipient
 from activity import counters
 from reminders.follow_ups import hygiene
-from tests.factories import (
-    AccountFactory,
-    FollowUpFactory,
-    OperatorFactory,
-    RecipientFactory,
-    StaffFactory,
-)
-from tests.reminders.conversation import hear, reply, sent
+from tests.factories import AccountFactory, FollowUpFactory, OperatorFactory, RecipientFactory, StaffFactory
+from tests.reminders.conversations.conversation import hear, reply, sent
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 

@@ -22,11 +22,19 @@ from accounts.models import User
 from activity import push
 from activity.models import Notification, PushSubscription
 from activity.notify import tell
-from delivery import lifecycle, news
+from activity.pages import push_actions
+from delivery import lifecycle, notifications
 from delivery.models import Run
 from delivery.states import PauseReason
+from delivery.transports.http.exchange import Answer
 from tests.activity.push_service import PushService
-from tests.factories import AccountFactory, PushSubscriptionFactory, ReminderFactory, RunFactory
+from tests.factories import (
+    AccountFactory,
+    NotificationFactory,
+    PushSubscriptionFactory,
+    ReminderFactory,
+    RunFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -34,8 +42,9 @@ QUEUE = "paceline:queue:paceline"
 
 
 @pytest.fixture
-def service() -> Iterator[PushService]:
+def service(settings: Settings) -> Iterator[PushService]:
     with PushService() as opened:
+        settings.PUSH_SERVICES = [opened.origin]
         yield opened
 
 
@@ -86,7 +95,7 @@ def run(owner: User) -> Run:
 
 
 def notification_of(run: Run) -> Notification:
-    news.run_changed(run)
+    notifications.run_changed(run)
     return Notification.objects.get(run=run)
 
 
@@ -101,7 +110,7 @@ def test_a_pause_arrives_encrypted_with_its_words_and_two_buttons(
     made = notification_of(run)
     said = pushed(service, browser, made)
     assert said["title"] == "Reminder paused"
-    assert said["body"] == "3 of 10 groups delivered. Tap to resume or cancel."
+    assert said["body"] == "3 of 10 recipients delivered. Tap to resume or cancel."
     assert said["url"] == f"/reminders/{run.reminder_id}/"
     assert said["tag"] == made.key
     assert sorted(said["moves"]) == ["cancel", "resume"]
@@ -133,6 +142,51 @@ def test_a_push_service_in_trouble_is_asked_again_later(
     with pytest.raises(push.NotNowError):
         push.send(browser.subscription.pk, notification_of(run).pk)
     assert PushSubscription.objects.exists()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(service: PushService, browser: Browser, run: Run, status: int) -> None:
+    service.answer, service.location = status, f"{service.origin}/elsewhere"
+    with pytest.raises(push.NotNowError):
+        push.send(browser.subscription.pk, notification_of(run).pk)
+    assert [pushed.path for pushed in service.pushed] == ["/browser/1"]
+
+
+def test_a_push_keeps_to_the_networks_that_are_open(
+    service: PushService, browser: Browser, run: Run, settings: Settings
+) -> None:
+    settings.PRIVATE_NETWORKS = ["none"]
+    with pytest.raises(push.NotNowError, match="PRIVATE_NETWORKS"):
+        push.send(browser.subscription.pk, notification_of(run).pk)
+    assert service.pushed == []
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://{place}\\@fcm.googleapis.com/",
+        "http://{place}#@fcm.googleapis.com/",
+        "http://fcm.googleapis.com@{place}/",
+        "http://{place}/browser/1",
+    ],
+)
+def test_an_address_that_was_stored_before_the_rule_is_forgotten_and_not_posted_to(
+    service: PushService, browser: Browser, run: Run, settings: Settings, endpoint: str
+) -> None:
+    settings.PUSH_SERVICES = ["fcm.googleapis.com"]
+    place = service.origin.removeprefix("http://")
+    PushSubscription.objects.update(endpoint=endpoint.format(place=place))
+    push.send(browser.subscription.pk, notification_of(run).pk)
+    assert service.pushed == []
+    assert not PushSubscription.objects.exists()
+
+
+def test_a_browser_with_keys_that_are_none_is_forgotten(
+    service: PushService, browser: Browser, run: Run
+) -> None:
+    PushSubscription.objects.update(p256dh="AAAA")
+    push.send(browser.subscription.pk, notification_of(run).pk)
+    assert not PushSubscription.objects.exists()
 
 
 def test_what_was_deleted_meanwhile_is_not_pushed(service: PushService, browser: Browser, run: Run) -> None:
@@ -181,7 +235,7 @@ class TestAButton:
         moves: dict[str, str] = pushed(service, browser, notification_of(run))["moves"]
         return moves
 
-    def press(self, address: str) -> tuple[int, dict[str, str]]:
+    def press(self, address: str) -> tuple[int, dict[str, Any]]:
         answer = Client(enforce_csrf_checks=True).post(address)
         return answer.status_code, answer.json()
 
@@ -190,7 +244,7 @@ class TestAButton:
             200,
             {
                 "title": "Rent is due",
-                "body": "The reminder goes on.",
+                "body": "“Rent is due” was resumed.",
                 "url": f"/reminders/{run.reminder_id}/",
             },
         )
@@ -199,16 +253,31 @@ class TestAButton:
         assert run.changed_by == owner
 
     def test_cancels(self, moves: dict[str, str], run: Run) -> None:
-        assert self.press(moves["cancel"])[0] == 200
+        status, asked = self.press(moves["cancel"])
+        assert (status, asked["title"]) == (200, "Cancel run: Rent is due?")
+        assert asked["body"].startswith("3 of 10 already received it. The other 7 will not.")
+        run.refresh_from_db()
+        assert run.status == "paused"
+        status, said = self.press(asked["moves"]["confirm"])
+        assert (status, said["body"]) == (200, "“Rent is due” was canceled. 7 messages will not be sent.")
         run.refresh_from_db()
         assert (run.status, run.skipped) == ("partial", 7)
+
+    def test_leads_to_the_page_where_the_name_is_typed(self, run: Run, owner: User) -> None:
+        Run.objects.filter(pk=run.pk).update(pending=101, total=104)
+        run.refresh_from_db()
+        status, asked = self.press(push_actions.address(run, owner.pk, "cancel", confirmed=True))
+        assert (status, asked["url"]) == (200, f"/runs/{run.pk}/cancel")
+        assert "moves" not in asked
+        run.refresh_from_db()
+        assert run.status == "paused"
 
     def test_works_once(self, moves: dict[str, str], run: Run) -> None:
         self.press(moves["resume"])
         for move in ("resume", "cancel"):
             status, said = self.press(moves[move])
             assert status == 409
-            assert "moved on" in said["body"]
+            assert "has changed" in said["body"]
 
     def test_does_not_reach_a_later_pause(self, moves: dict[str, str], run: Run) -> None:
         Run.objects.filter(pk=run.pk).update(sent=4, pending=6)
@@ -238,3 +307,19 @@ def test_each_pair_of_keys_is_new() -> None:
     call_command("make_vapid_keys", stdout=first)
     call_command("make_vapid_keys", stdout=second)
     assert first.getvalue() != second.getvalue()
+
+
+def test_no_connection_is_held_while_the_push_service_is_waited_for(
+    browser: Browser, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A push service that hangs would use up the pool of its worker."""
+    steps = list[str]()
+
+    async def exchanged(_request: object) -> Answer:
+        steps.append("asked")
+        return Answer(status=201, headers={}, body=b"")
+
+    monkeypatch.setattr("delivery.sessions.calls.release_connection", lambda: steps.append("released"))
+    monkeypatch.setattr(push, "_exchanged", exchanged)
+    push.send(browser.subscription.pk, NotificationFactory.create(owner=owner).pk)
+    assert steps == ["released", "asked"]

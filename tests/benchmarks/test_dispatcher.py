@@ -7,7 +7,7 @@ from benchmarks import __main__ as dispatcher
 
 def test_a_module_with_a_main_is_a_benchmark_and_its_first_line_says_what_for() -> None:
     known = dispatcher.available()
-    assert known["plans"].startswith("Which index serves which query")
+    assert known["plans"].startswith("The index that serves each query")
     assert not {"crowd", "scratch", "all"} & set(known)
 
 

@@ -21,5 +21,5 @@ def test_a_page_is_measured_and_what_is_none_is_left_out(client: Client, owner: 
     client.force_login(owner)
     asked = pages.ask(client, "activity:list", "/activity/", times=2)
     assert asked is not None
-    assert asked.queries == 5
+    assert asked.queries == 6
     assert pages.ask(client, "nothing", "/runs/1/", times=2) is None

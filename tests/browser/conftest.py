@@ -1,8 +1,6 @@
 """A real Chromium on a real server. Every page is watched: an error in its console fails the test."""
 
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -14,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
+from tests.browser.chromium import chromium
 from tests.browser.site import Site
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -27,16 +26,6 @@ ARGUMENTS = (
 
 Scheme = Literal["light", "dark"]
 NewPage = Callable[..., Page]
-
-
-def chromium() -> str:
-    """The browser's program; without one the test is skipped, or fails where a browser is required."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if path := shutil.which(name):
-            return path
-    if os.environ.get("BROWSER_REQUIRED") == "1":
-        pytest.fail("BROWSER_REQUIRED is set, but there is no Chromium on the PATH.")
-    pytest.skip("There is no Chromium on the PATH.")
 
 
 # Per module: while Playwright is open, its event loop runs in this thread, and async tests cannot.
@@ -129,3 +118,18 @@ def session_of(user: User) -> str:
 def page(new_page: NewPage) -> Page:
     """A visitor's page, not logged in."""
     return new_page()
+
+
+def watching(page: Page, path: str) -> Page:
+    """Open the page and return once its socket has told it something: every later change reaches it.
+
+    The frames are listened for before the page is asked for: the first one may come while it is still loading.
+    """
+    frames: list[object] = []
+    page.once("websocket", lambda opened: opened.on("framereceived", frames.append))
+    page.goto(path)
+    for _ in range(600):
+        if frames:
+            return page
+        page.wait_for_timeout(50)
+    raise AssertionError("The socket of the page said nothing.")

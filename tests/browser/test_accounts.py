@@ -12,9 +12,8 @@ from redis import Redis
 
 from accounts.models import Account, User
 from accounts.models.account import Channel
-from delivery.inbound import handling as inbound
 from delivery.pages.offers import offers
-from reminders.inbound import handle
+from reminders.conversations import replies
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import NewPage
 from tests.factories import AccountFactory, OperatorFactory, RunAccountFactory, RunFactory
@@ -59,18 +58,18 @@ def test_an_account_is_added_paired_and_paused(
     before = int(seconds.inner_text().removesuffix(" s"))
     expect(seconds).not_to_have_text(f"{before} s")
 
-    page.get_by_label("Number of the phone").fill("+60 12-345 6789")
+    page.get_by_label("Phone number").fill("+60 12-345 6789")
     page.get_by_role("button", name="Get a code").click()
     expect(page.locator("#typed-code")).to_have_text(re.compile(r"^\w{4}-\w{4}$"))
 
     gateway.behave("choir-phone", state="WORKING")  # somebody scans it
     expect(page.get_by_text("choir-phone is paired and ready to send.")).to_be_visible(timeout=15_000)
-    expect(page.get_by_text("It is ready, and has nothing to send.")).to_be_visible()
+    expect(page.get_by_text("Ready. Nothing to send.")).to_be_visible()
 
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("paused by anna").first).to_be_visible()
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("It may send again.")).to_be_visible()
+    expect(page.get_by_text("Resumed. The account can send again.")).to_be_visible()
 
 
 def test_the_page_follows_what_its_service_reports(
@@ -93,7 +92,7 @@ def test_the_page_follows_what_its_service_reports(
 def _until_reported(account: Account, page: Page) -> None:
     """The work of the task that a worker would do."""
     for _ in range(100):
-        inbound.work(account.pk, on_message=handle)
+        replies.work(account.pk)
         account.refresh_from_db()
         if account.status == "offline":
             return
@@ -171,7 +170,7 @@ def test_limits_typed_wrong_are_told_at_their_fields(
     page.get_by_label("Shortest gap").fill("9")
     page.get_by_label("Longest gap").fill("3")
     page.get_by_role("button", name="Save limits").click()
-    expect(page.get_by_text("At least 1. To send nothing, pause the account.")).to_be_visible()
+    expect(page.get_by_text("Enter at least 1. To send nothing, pause the account.")).to_be_visible()
     boxes = [page.get_by_label(name).bounding_box() for name in ("Per minute", "Per hour", "Per day")]
     assert width == 360 or len({box["y"] for box in boxes if box}) == 1  # an error moves no neighbour
     found: dict[str, Any] = page.evaluate("axe.run()")

@@ -30,8 +30,8 @@ pytestmark = [
 
 # In a page's own words: an action of a list whose first row is chosen, and what is asked then.
 QUESTIONS = (
-    ("delivery_run", "cancel_runs", "Cancel run?"),
-    ("reminders_reminder", "fire_now", "Fire now?"),
+    ("delivery_run", "cancel_runs", "Cancel run: "),
+    ("reminders_reminder", "fire_now", "Send now?"),
     ("accounts_account", "log_out", "Log out of the service?"),
     ("accounts_account", "archive", "Archive?"),
     ("accounts_recipient", "opt-out", "Opt out?"),
@@ -127,7 +127,7 @@ def test_the_buttons_of_a_row_do_what_its_list_does(new_page: NewPage, boss: Use
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("Paused: 1.")).to_be_visible()
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("Active again: 1.")).to_be_visible()
+    expect(page.get_by_text("Resumed: 1.")).to_be_visible()
     expect(page.get_by_role("heading", name="Office phone")).to_be_visible()
 
 
@@ -135,7 +135,7 @@ def test_somebody_is_opted_out_in_the_admin_with_a_reason(new_page: NewPage, bos
     ann = RecipientFactory.create(name="Ann Lee")
     page = visit(new_page(user=boss), reverse("admin:accounts_recipient_change", args=[ann.pk]))
     page.get_by_role("button", name="Opt out").click()
-    page.get_by_label("How did it come about?").fill("Asked on the phone.")
+    page.get_by_label("Reason").fill("Asked on the phone.")
     page.get_by_role("button", name="Opt out").click()
     expect(page.get_by_text("Opted out: 1.")).to_be_visible()
     expect(page.get_by_role("button", name="Opt in again")).to_be_visible()
@@ -146,7 +146,7 @@ def test_a_reminder_is_switched_off_on_its_page_and_fires_after_a_question(
 ) -> None:
     reminder = ReminderFactory.create(scheduled=True, recipients=1)
     page = visit(new_page(user=boss), reverse("admin:reminders_reminder_change", args=[reminder.pk]))
-    page.get_by_role("button", name="Fire now").click()
+    page.get_by_role("button", name="Send now").click()
     expect(page.get_by_text("to 1 person")).to_be_visible()
     page.get_by_role("link", name="No, take me back").click()
     page.get_by_role("button", name="Switch off").click()
@@ -157,7 +157,7 @@ def test_a_doubt_is_settled_on_the_targets_page(new_page: NewPage, boss: User) -
     target = RunTargetFactory.create(run=RunFactory.create(sent=1, unconfirmed=1), unconfirmed=True)
     page = visit(new_page(user=boss), reverse("admin:delivery_runtarget_change", args=[target.pk]))
     page.get_by_role("button", name="Mark sent").click()
-    expect(page.get_by_text("Marked sent: 1.")).to_be_visible()
+    expect(page.get_by_text("was marked as sent.")).to_be_visible()
 
 
 def test_the_slash_key_goes_to_the_search_here_too(new_page: NewPage, boss: User) -> None:

@@ -11,11 +11,13 @@ from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import Account, User
-from delivery import engine, events, lifecycle, tick
+from delivery import lifecycle, live
+from delivery.engine import pump as engine
+from delivery.engine import tick
 from delivery.models import Run, RunTarget
 from delivery.states import PauseReason, TargetStatus
 from sandbox.process import SandboxProcess
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import NewPage, watching
 from tests.browser.site import Site
 from tests.delivery.conftest import gateway, quick
 from tests.delivery.stage import Stage, becomes, noon_zone
@@ -47,15 +49,7 @@ def run(owner: User) -> Run:
 def progressed(run: Run, **values: object) -> None:
     """What the engine does to the counters, and that it says so."""
     Run.objects.filter(pk=run.pk).update(**values)
-    events.run_changed(run.pk, run.owner_id)
-
-
-def watching(page: Page, path: str) -> Page:
-    """Open the page and wait until its socket is there."""
-    with page.expect_websocket(lambda socket: "/ws/" in socket.url) as opened:
-        page.goto(path)
-    opened.value.wait_for_event("framereceived")
-    return page
+    live.run_changed(run.pk, run.owner_id)
 
 
 def pump(account: Account) -> threading.Thread:
@@ -95,13 +89,13 @@ def test_a_run_is_watched_as_it_pauses_with_its_window_and_resumed_to_its_end(
     page = watching(new_page(user=stage.owner), "/")
     page.evaluate("window.sameDocument = true")
     expect(page.locator("#now-and-next")).to_contain_text("Rent")
-    expect(page.locator("#decisions")).to_contain_text("Nothing waits for you")
+    expect(page.locator("#decisions")).to_contain_text("Nothing to decide")
 
     becomes(run, TargetStatus.SENT, TargetStatus.SENT)
     Run.objects.filter(pk=run.pk).update(window_end_hour=12, closes_at=timezone.now())
     tick.tick()
     banner = page.locator("#decisions .banner")
-    expect(banner).to_contain_text("2 of 6 groups delivered", timeout=SOON)
+    expect(banner).to_contain_text("2 of 6 recipients delivered", timeout=SOON)
     expect(banner).to_contain_text("Delivery window closed at 12:00")
     assert page.evaluate("window.sameDocument")
 

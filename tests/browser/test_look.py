@@ -13,6 +13,7 @@ from tests.factories import (
     RecipientFactory,
     ReminderFactory,
     RunFactory,
+    SendingStopFactory,
     TagFactory,
     UserFactory,
 )
@@ -33,6 +34,7 @@ PRIVATE = (
     "/activity/attempts/",
     "/follow-ups/",
     "/notifications/",
+    "/sending/",
 )
 SCHEMES = ("light", "dark")
 
@@ -54,6 +56,7 @@ def busy(person: User) -> User:
     """Somebody with rows in every list, long words among them."""
     long = "Wohnungseigentümergemeinschaft Donaudampfschifffahrtsgesellschaft"
     account = AccountFactory.create(owner=person, name=long, waking=True)
+    SendingStopFactory.create(owner=person, reason=long)
     AccountFactory.create(owner=person, flagged=True)
     tag = TagFactory.create(owner=person, name="Nachbarschaftsversammlungsteilnehmer")
     RecipientFactory.create(owner=person, name=long, opted_out=True, tags=[tag])
@@ -82,12 +85,14 @@ def visit(page: Page, path: str) -> Page:
 
 
 def sideways(page: Page) -> int:
-    """By how many pixels the page is wider than the screen."""
+    """Return by how many pixels the page is wider than the screen, once it has loaded."""
+    page.wait_for_load_state()
     return int(page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth"))
 
 
 def axe_findings(page: Page) -> list[str]:
-    """What axe-core calls serious or critical, in words that a person can act on."""
+    """List what axe-core calls serious or critical, in words that a person can act on."""
+    page.wait_for_load_state()
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
     return [
         f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
@@ -111,7 +116,7 @@ def test_a_wrong_password_is_told_and_the_name_is_kept(page: Page) -> None:
     page.get_by_label("Username").fill("nadia")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("do not match")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong username or password")
     expect(page.get_by_label("Username")).to_have_value("nadia")
 
 
@@ -164,7 +169,7 @@ def test_a_chosen_scheme_stays_chosen(page: Page) -> None:
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
-    page.get_by_role("button", name="As the system says").click()
+    page.get_by_role("button", name="Same as the system").click()
     expect(page.locator("html")).not_to_have_attribute("data-theme", re.compile("."))
 
 
@@ -179,7 +184,7 @@ def test_the_slash_key_goes_to_the_search(new_page: NewPage, busy: User) -> None
 def test_the_first_key_offers_to_skip_the_navigation(new_page: NewPage, person: User) -> None:
     page = visit(new_page(user=person), "/")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the page")).to_be_in_viewport()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_in_viewport()
     page.keyboard.press("Enter")
     expect(page.locator("#main")).to_be_focused()
 

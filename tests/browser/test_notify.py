@@ -10,10 +10,10 @@ from redis import Redis
 from accounts.models import User
 from activity import push
 from activity.models import Notification
-from delivery import lifecycle, news
+from delivery import lifecycle, notifications
 from delivery.models import Run
 from delivery.states import PauseReason
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import NewPage, watching
 from tests.browser.site import Site
 from tests.factories import ReminderFactory, RunFactory
 
@@ -51,11 +51,9 @@ def run(owner: User) -> Run:
 def allowed(page: Page) -> Page:
     """The person has pressed the button, and the browser said yes."""
     page.context.grant_permissions(["notifications"])
-    with page.expect_websocket() as opened:
-        page.goto("/notifications/")
-    opened.value.wait_for_event("framereceived")  # what happens from now on is told
+    watching(page, "/notifications/")
     page.get_by_role("button", name="Notify me in this browser").click()
-    expect(page.get_by_text("This browser tells you")).to_be_visible()
+    expect(page.get_by_text("This browser notifies you")).to_be_visible()
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     return page
 
@@ -113,7 +111,7 @@ def test_an_open_page_shows_a_pause_and_the_bell_counts_it(new_page: NewPage, ow
     [told] = shown(page)
     assert (told["title"], told["body"]) == (
         "Reminder paused",
-        "3 of 10 groups delivered. Tap to resume or cancel.",
+        "3 of 10 recipients delivered. Tap to resume or cancel.",
     )
     assert told["url"] == f"/reminders/{run.reminder_id}/"
 
@@ -137,19 +135,24 @@ def test_without_permission_nothing_is_shown(new_page: NewPage, owner: User, run
     assert page.evaluate("navigator.serviceWorker.getRegistration().then((worker) => !worker)")
 
 
-@pytest.mark.parametrize(("action", "status"), [("resume", {"running", "queued"}), ("cancel", {"partial"})])
+@pytest.mark.parametrize(
+    ("presses", "status"), [(["resume"], {"running", "queued"}), (["cancel", "confirm"], {"partial"})]
+)
 def test_a_push_has_buttons_that_work_without_a_page(
-    new_page: NewPage, owner: User, run: Run, site: Site, action: str, status: set[str]
+    new_page: NewPage, owner: User, run: Run, site: Site, presses: list[str], status: set[str]
 ) -> None:
     page = allowed(new_page(user=owner, troubled=True))
     page.goto("/healthz")  # no page of ours hears of it
     paused = lifecycle.pause(run, reason=PauseReason.WINDOW_CLOSED)
-    news.run_changed(paused)
+    notifications.run_changed(paused)
     [told] = delivered(page, site, push.content(Notification.objects.get()))
     assert told["title"] == "Reminder paused"
     assert [button["title"] for button in told["actions"]] == ["Resume", "Cancel"]
     page.context.clear_cookies()
-    worker_of(page).evaluate(PRESS, action)
+    for action in presses:
+        run.refresh_from_db()
+        assert run.status == "paused", "cancel asks first"
+        worker_of(page).evaluate(PRESS, action)
     run.refresh_from_db()
     assert run.status in status
     [answer] = shown(page)

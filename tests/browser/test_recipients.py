@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from redis import Redis
 
-from accounts import consent
 from accounts.imports import progress, stages
 from accounts.models import Recipient, User
+from accounts.recipients import consent
 from tests.accounts.imports.test_stages import FILE, checked, upload
 from tests.browser.conftest import NewPage
 from tests.browser.test_look import axe_findings, sideways, visit
@@ -41,13 +41,13 @@ def test_a_file_is_imported_from_the_empty_list(
     page.get_by_role("link", name="Import a file").click()
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Upload").click()
-    expect(page.get_by_label("What “Phone” means")).to_have_value("address")
-    page.get_by_label("Tags for all of them").fill("2026")
-    page.get_by_role("button", name="Check every row").click()
+    expect(page.get_by_label("Content of “Phone”")).to_have_value("address")
+    page.get_by_label("Tags for all recipients").fill("2026")
+    page.get_by_role("button", name="Check all rows").click()
     expect(page.get_by_text("The same address as in row 2.")).to_be_visible()
     assert not Recipient.objects.exists()
     page.get_by_role("button", name="Import 2 recipients, leave out 2").click()
-    page.get_by_role("link", name="See your recipients").click()
+    page.get_by_role("link", name="Show recipients").click()
     expect(page.get_by_role("link", name="Ann", exact=True)).to_be_visible()
 
 
@@ -72,7 +72,7 @@ def test_somebody_is_opted_out_by_hand_with_a_reason(new_page: NewPage, nadia: U
     page.goto("/recipients/")
     page.get_by_role("link", name="Ann Lee").click()
     page.get_by_role("link", name="Opt out").click()
-    page.get_by_label("How did it come about?").fill("Asked on the phone.")
+    page.get_by_label("Reason").fill("Asked on the phone.")
     page.get_by_role("button", name="Opt out").click()
     expect(page.get_by_text("Ann Lee is opted out.")).to_be_visible()
     expect(page.locator(".timeline")).to_contain_text("Asked on the phone. (nadia)")
@@ -127,7 +127,7 @@ def test_what_was_typed_wrong_is_read_out(new_page: NewPage, nadia: User, scheme
         ("add/", "Add recipient"),
         (f"{ann.pk}/opt-out/", "Opt out"),
         ("tags/", "New tag"),
-        ("tags/all/", "Do this for 1 recipient"),
+        ("tags/all/", "Tag 1 recipient"),
         ("import/", "Upload"),
     ):
         visit(page, f"/recipients/{path}")

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import Account, User
-from delivery import engine
+from delivery.engine import pump as engine
 from delivery.models import Run
 from reminders.models import Reminder
 from sandbox.process import SandboxProcess
@@ -92,10 +92,10 @@ def test_a_newcomer_gets_a_first_reminder_delivered(
     expect(page.locator("#audience")).to_contain_text("3 groups")
     page.get_by_role("button", name="Continue").click()
 
-    page.get_by_text("By hand", exact=True).click()
+    page.get_by_text("Manual", exact=True).click()
     page.get_by_label("From").select_option("0")
     page.get_by_label("Until").select_option("24")
-    expect(page.locator("#timing")).to_contain_text("By hand, whenever you fire it", timeout=SOON)
+    expect(page.locator("#timing")).to_contain_text("Manual: sent only when you press", timeout=SOON)
     page.get_by_role("button", name="Continue").click()
 
     expect(page.locator("#forecast")).to_contain_text("Fits in window")
@@ -154,10 +154,10 @@ def test_accounts_that_are_ticked_quickly_are_all_chosen(new_page: NewPage, newc
     page = new_page(user=newcomer)
     page.goto(f"/reminders/{reminder.pk}/recipients")
     page.evaluate("document.querySelectorAll('[name=account]').forEach((box) => box.click())")
-    expect(page.locator("#audience")).to_contain_text("get it now", timeout=SOON)
+    expect(page.locator("#audience")).to_contain_text("now.", timeout=SOON)
     page.wait_for_load_state("networkidle")
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_text("Choose at least one recipient")).to_be_visible()
+    expect(page.get_by_text("Choose a tag, or at least one recipient")).to_be_visible()
     expect(page.locator("[name=account]:checked")).to_have_count(3)
     assert reminder.reminder_accounts.count() == 3
 
@@ -247,13 +247,13 @@ def mistype_there(page: Page) -> None:
 def mistype_the_name(page: Page) -> None:
     page.goto("/runs/2/cancel")
     page.get_by_label("Type").fill("something else")
-    page.get_by_role("button", name="Cancel for 200").click()
+    page.get_by_role("button", name="Cancel run").click()
 
 
 def leave_undecided(page: Page) -> None:
     page.goto("/reminders/3/review")
     page.locator("#let-go").evaluate("form => form.noValidate = true")
-    page.get_by_role("button", name="Keep ready").click()
+    page.get_by_role("button", name="Save, send later").click()
 
 
 def choose_no_time(page: Page) -> None:
@@ -271,10 +271,10 @@ def try_out_nowhere(page: Page) -> None:
 
 QUESTIONS: dict[Callable[..., None], str] = {
     ask_about_all: "Archive: 2 runs?",
-    ask_about_a_long_run: "200 pending messages will not be sent",
-    mistype_there: "That is not quite it",
-    mistype_the_name: "That is not its name",
-    leave_undecided: "Decide first",
+    ask_about_a_long_run: "3 of 203 already received it. The other 200 will not.",
+    mistype_there: "The name does not match.",
+    mistype_the_name: "The name does not match.",
+    leave_undecided: "Tick this box",
     choose_no_time: "Choose when it is sent",
     try_out_nowhere: "nobody",
 }

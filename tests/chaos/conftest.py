@@ -40,3 +40,4 @@ def lab(whole_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
     yield whole_lab
     if request.node.stash.get(FAILED, False):
         sys.stdout.write(whole_lab.said())
+    whole_lab.end_adopted()

@@ -21,7 +21,8 @@ from django.db import connection, transaction  # noqa: E402 - models are ready o
 
 from accounts.models import Account, Limit, Recipient, User  # noqa: E402
 from activity.models import Attempt  # noqa: E402
-from delivery import lifecycle, queues  # noqa: E402
+from delivery import lifecycle  # noqa: E402
+from delivery.engine import wakeups  # noqa: E402
 from delivery.models import Run, RunTarget  # noqa: E402
 from reminders.fire import fire as fire_reminder  # noqa: E402
 from reminders.models import Part, Reminder, ReminderAccount  # noqa: E402
@@ -55,16 +56,19 @@ def add_account(
 
 def change_limits(*, account: int, limits: dict[str, Any]) -> None:
     Limit.objects.filter(account_id=account).update(**limits)
-    queues.wake_on_commit([account])
+    wakeups.wake_on_commit([account])
 
 
-def fire(*, account: int, targets: int, parts: int) -> int:
-    """A run of `targets` new groups, around the clock."""
+def fire(*, account: int, targets: int, parts: int, people: bool) -> int:
+    """A run of `targets` new groups or people, around the clock."""
     sender = Account.objects.select_related("owner").get(pk=account)
-    return fire_reminder(_reminder(sender, targets, parts=parts, schedule=Reminder.Schedule.BY_HAND)).pk
+    by_hand = Reminder.Schedule.BY_HAND
+    return fire_reminder(_reminder(sender, targets, parts=parts, people=people, schedule=by_hand)).pk
 
 
-def _reminder(sender: Account, targets: int, *, parts: int = 1, **when: Any) -> Reminder:
+def _reminder(
+    sender: Account, targets: int, *, parts: int = 1, people: bool = False, **when: Any
+) -> Reminder:
     reminder = Reminder.objects.create(
         owner=sender.owner,
         name=f"To the groups of {sender.name}",
@@ -75,7 +79,7 @@ def _reminder(sender: Account, targets: int, *, parts: int = 1, **when: Any) -> 
     for position in range(parts):
         Part.objects.create(reminder=reminder, position=position, text=f"Part {position} for {{{{ name }}}}")
     ReminderAccount.objects.create(reminder=reminder, account=sender, position=0)
-    reminder.recipients.set(_groups(sender, targets))
+    reminder.recipients.set(_recipients(sender, targets, people=people))
     return reminder
 
 
@@ -105,15 +109,15 @@ def firings(*, reminders: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _groups(sender: Account, count: int) -> list[Recipient]:
+def _recipients(sender: Account, count: int, *, people: bool) -> list[Recipient]:
     first = Recipient.objects.count()
     return Recipient.objects.bulk_create(
         Recipient(
             owner=sender.owner,
             channel=sender.channel,
-            kind=Recipient.Kind.GROUP,
-            address=f"120363{number:012}@g.us",
-            name=f"Group {number}",
+            kind=Recipient.Kind.PERSON if people else Recipient.Kind.GROUP,
+            address=f"+6012{number:07}" if people else f"120363{number:012}@g.us",
+            name=f"Recipient {number}",
         )
         for number in range(first, first + count)
     )
@@ -144,7 +148,8 @@ def begun(*, run: int) -> list[int]:
 
 def account(*, account: int) -> dict[str, Any]:
     found = Account.objects.get(pk=account)
-    return {name: getattr(found, name) for name in ("status", "waiting_for", "slow_factor", "fence")}
+    names = ("status", "waiting_for", "waiting_detail", "slow_factor", "fence")
+    return {name: getattr(found, name) for name in names}
 
 
 def start_account(*, account: int) -> None:
@@ -160,7 +165,7 @@ def cancel(*, run: int) -> None:
 
 
 def send_pumps(*, account: int, times: int) -> None:
-    queues.wake([account] * times)
+    wakeups.wake([account] * times)
 
 
 def close_window(*, run: int, seconds: float) -> int:

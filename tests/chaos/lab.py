@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from activity.health import WORKER_KEY
+from activity.heartbeats import WORKER_KEY
 from sandbox.process import SandboxProcess
 from tests.chaos import programs
 from tests.chaos.evidence import Evidence
+from tests.chaos.island import Island
 from tests.chaos.operator import DriverError, Operator, RunView
 from tests.chaos.programs import PROJECT, Program
 from tests.chaos.servers import Servers
@@ -30,6 +31,8 @@ TIMINGS = {
     "BACKOFF_BASE_SECONDS": "0.5",
     "RATE_LIMITED_SECONDS": "2",
     "NOT_CONNECTED_SECONDS": "1",
+    "TROUBLE_WAIT_MAX_MINUTES": "0.1",
+    "TROUBLE_OFFLINE_MINUTES": "0.1",
     "PART_GAP_MIN_MS": "50",
     "PART_GAP_MAX_MS": "100",
 }
@@ -52,6 +55,7 @@ class Lab:
         self.workers: list[Program] = []
         self.beats: list[Program] = []
         self._programs: list[Program] = []
+        self._adopted: list[Program] = []
         self._named = 0
         try:
             self._start()
@@ -100,11 +104,12 @@ class Lab:
 
     # Workers.
 
-    def start_worker(self, *, threads: int = 16, share: str = "1/1") -> Program:
-        """A worker that consumes the queues of its share."""
+    def start_worker(self, *, threads: int = 16, share: str = "1/1", island: Island | None = None) -> Program:
+        """A worker that consumes the queues of its share, on this host or on an island."""
         name = self._new_name("worker")
-        env = self.env | {"ACCOUNT_SHARE": share}
-        worker = programs.worker(name, threads=threads, env=env, folder=self.servers.home)
+        env = self.env | {"ACCOUNT_SHARE": share} | (island.env if island else {})
+        prefix = island.prefix if island else ()
+        worker = programs.worker(name, threads=threads, env=env, folder=self.servers.home, prefix=prefix)
         self.workers.append(worker)
         self._programs.append(worker)
         with self.redis() as redis:
@@ -113,6 +118,20 @@ class Lab:
             )
         assert worker.running, worker.said()
         return worker
+
+    def adopt(self, program: Program) -> None:
+        """Show what a program said if the test fails, and end it with the test."""
+        self._programs.append(program)
+        self._adopted.append(program)
+
+    def end_adopted(self) -> None:
+        """End what the last test started by itself: such a worker would serve the accounts of the next test."""
+        while self._adopted:
+            self._adopted.pop().kill()
+
+    def strangers(self) -> list[str]:
+        """Name the adopted programs that still run."""
+        return [program.name for program in self._adopted if program.running]
 
     def want_workers(self, count: int) -> None:
         """Exactly so many, each serving all accounts; those of the test before go on if they still run."""
@@ -138,6 +157,7 @@ class Lab:
         idempotent: bool = True,
         group_concurrency: int = 3,
         limits: Mapping[str, float] = FAST,
+        url: str = "",
         **behaviour: object,
     ) -> Sender:
         """An account here and at the gateway, which treats it as `behaviour` says."""
@@ -145,7 +165,7 @@ class Lab:
         self.gateway.behave(name, idempotent=idempotent, **behaviour)
         number = self.operator.add_account(
             name,
-            url=self.gateway.url,
+            url=url or self.gateway.url,
             idempotent=idempotent,
             group_concurrency=group_concurrency,
             limits=limits,

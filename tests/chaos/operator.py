@@ -52,6 +52,7 @@ class AccountView:
 
     status: str
     waiting_for: str
+    waiting_detail: str
     slow_factor: float
     fence: int
 
@@ -97,8 +98,8 @@ class Operator:
         )
         return number
 
-    def fire(self, account: int, *, targets: int, parts: int = 1) -> int:
-        number: int = self._ask("fire", account=account, targets=targets, parts=parts)
+    def fire(self, account: int, *, targets: int, parts: int = 1, people: bool = False) -> int:
+        number: int = self._ask("fire", account=account, targets=targets, parts=parts, people=people)
         return number
 
     def schedule(self, account: int, *, targets: int, after: Sequence[float]) -> list[int]:

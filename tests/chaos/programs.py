@@ -16,12 +16,20 @@ SHOWN = 6000  # characters of a log's end
 class Program:
     """A process that was started here, with what it says in a file."""
 
-    def __init__(self, name: str, command: Sequence[str], *, env: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: Path,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.log = log
         with log.open("ab") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", *command],
+                [*prefix, sys.executable, "-m", *command],
                 cwd=PROJECT,
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
@@ -59,10 +67,20 @@ class Program:
         return f"--- {self.name}\n{self.log.read_text(errors='replace')[-SHOWN:]}"
 
 
-def worker(name: str, *, threads: int, env: Mapping[str, str], folder: Path) -> Program:
-    command = ["celery", "-A", "config", "worker", f"--hostname={name}@chaos", "--pool=threads"]
+def worker(
+    name: str,
+    *,
+    threads: int,
+    env: Mapping[str, str],
+    folder: Path,
+    clock: Path | None = None,
+    prefix: Sequence[str] = (),
+) -> Program:
+    """A worker; `clock` is a file that moves its clock (`clocked.py`), `prefix` a command that runs it."""
+    command = ["tests.chaos.clocked", str(clock)] if clock else []
+    command += ["celery", "-A", "config", "worker", f"--hostname={name}@chaos", "--pool=threads"]
     command += [f"--concurrency={threads}", "--loglevel=warning", "--without-gossip", "--without-mingle"]
-    return Program(name, command, env=env, log=folder / f"{name}.log")
+    return Program(name, command, env=env, log=folder / f"{name}.log", prefix=prefix)
 
 
 def beat(name: str, *, env: Mapping[str, str], folder: Path) -> Program:

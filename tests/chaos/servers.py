@@ -4,6 +4,8 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from config.embedded.postgres import Postgres
@@ -45,6 +47,30 @@ class Servers:
     def crash_postgres(self) -> None:
         """PostgreSQL's immediate shutdown: every session is cut, nothing is written, recovery at the start."""
         _end(self.postgres, signal.SIGQUIT)
+
+    @contextmanager
+    def frozen_postgres(self) -> Iterator[None]:
+        """PostgreSQL stands still, with every session: it answers late, and knows nothing of it."""
+        pid = self.postgres.pid()
+        assert pid is not None, "PostgreSQL is not running."
+        frozen = [pid, *_children(pid)]
+        for each in frozen:
+            _signal(each, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for each in frozen:
+                _signal(each, signal.SIGCONT)
+
+
+def _children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(each) for each in found]
+
+
+def _signal(pid: int, which: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, which)
 
 
 def _end(server: Server, how: signal.Signals) -> None:

@@ -1,11 +1,18 @@
 """Runs a program of the project in an environment of the test's choice, as an installation would."""
 
 import secrets
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cryptography.fernet import Fernet
+
+from config.embedded.postgres import Postgres
+from config.embedded.redis_server import Redis
 
 PROJECT = Path(__file__).resolve().parents[2]
 # Values a developer's .env may hold are named here, so that it cannot change what a test sees.
@@ -31,3 +38,16 @@ def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str
         timeout=60,
         check=False,
     )
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """Short enough for a socket, and open to the user that PostgreSQL runs as; pytest's own is neither."""
+    folder = Path(tempfile.mkdtemp(prefix="paceline-")).resolve()
+    folder.chmod(0o711)
+    try:
+        yield folder
+    finally:
+        for server in (Redis(folder), Postgres(folder)):
+            server.stop()
+        shutil.rmtree(folder)

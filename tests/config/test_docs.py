@@ -1,6 +1,7 @@
 """docs/configuration.md and the settings say the same, and every index is explained."""
 
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.config.settings_source import Read, numbers, reads
 
 DOCUMENT = PROJECT / "docs" / "configuration.md"
 INDEXES = PROJECT / "docs" / "decisions" / "0003-indexes.md"
+CHANGES = PROJECT / "CHANGELOG.md"
 ELSEWHERE = "## Read outside the settings"
 PROGRAMS = [
     *(PROJECT / "config").rglob("*.py"),
@@ -21,8 +23,10 @@ PROGRAMS = [
     PROJECT / "manage.py",
     PROJECT / "Procfile",
     PROJECT / "compose.yaml",
-    PROJECT / "tests" / "browser" / "conftest.py",
+    PROJECT / "tests" / "browser" / "chromium.py",
+    PROJECT / "tests" / "chaos" / "pooler.py",
     PROJECT / "tests" / "delivery" / "transports" / "postfix.py",
+    PROJECT / "tests" / "deploy" / "nginx.py",
 ]
 NOT_OURS = {"PATH", "MAKELEVEL", "DJANGO_SETTINGS_MODULE", "DJANGO_ALLOW_ASYNC_UNSAFE"}
 OURS = ("accounts", "reminders", "delivery", "activity")
@@ -100,3 +104,29 @@ PAGES = [*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")]
 def test_links_between_the_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_version_of_the_package_is_the_newest_one_of_the_changes() -> None:
+    package = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    released = re.findall(r"^## (\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d$", CHANGES.read_text(), re.MULTILINE)
+    assert released[0] == package
+    assert released == sorted(released, key=lambda version: [int(part) for part in version.split(".")])[::-1]
+
+
+def test_every_change_stands_under_a_version_in_one_line() -> None:
+    first, *sections = re.split(r"^## ", CHANGES.read_text(), flags=re.MULTILINE)
+    lines = [line for section in sections for line in section.splitlines()[1:] if line]
+    assert "\n- " not in first
+    assert [line for line in lines if not re.match(r"- \S|### (Added|Changed|Fixed)$", line)] == []
+
+
+def test_no_number_of_a_decision_is_missing() -> None:
+    numbers = [int(page.name[:4]) for page in sorted(INDEXES.parent.glob("*.md"))]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_glossary_has_each_word_once_in_order() -> None:
+    for table in (PROJECT / "docs" / "glossary.md").read_text().split("\n## ")[1:]:
+        words = [word.casefold() for word in re.findall(r"^\| ([^|]+) \| [^|]+\. \|$", table, re.MULTILINE)]
+        assert len(words) == table.count("\n| ") - 1
+        assert words == sorted(set(words))

@@ -1,12 +1,10 @@
 """The embedded servers, with real ones: started, shared, killed, started again."""
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,21 +19,11 @@ from config.embedded.__main__ import main
 from config.embedded.postgres import Postgres
 from config.embedded.process import StartError, alive, nobody, server_account, until, works_in
 from config.embedded.redis_server import Redis
+from tests.config.programs import short_folder
 
 pytestmark = pytest.mark.xdist_group("embedded")
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as another user")
-
-
-@contextmanager
-def short_folder() -> Iterator[Path]:
-    """Short enough for a socket, and open to the user that PostgreSQL runs as; pytest's own is neither."""
-    folder = Path(tempfile.mkdtemp(prefix="paceline-")).resolve()
-    folder.chmod(0o711)
-    yield folder
-    for server in (Redis(folder), Postgres(folder)):
-        server.stop()
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")

@@ -14,40 +14,18 @@ from config import development, run
 from config.embedded.process import StartError
 from config.leftovers import MARK, end_leftovers
 from manage import needs_servers
+from tests.config.programs import PROJECT
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """An environment that configures nothing, and a checkout without a `.env`."""
-    unset = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ENCRYPTION_KEY", "DEBUG", "PORT")
+    unset = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ENCRYPTION_KEY", "DEBUG", "PORT", "SANDBOX_PORT")
     with mock.patch.dict(os.environ, {"PACELINE_VAR": str(tmp_path / "var")}):
         for name in unset:
             os.environ.pop(name, None)
         monkeypatch.setattr(development, "PROJECT", tmp_path)
         yield
-
-
-@pytest.fixture
-def taken() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield int(server.getsockname()[1])
-
-
-def test_it_takes_the_next_free_port(taken: int) -> None:
-    assert run._port("PORT", taken) > taken
-
-
-def test_a_port_that_was_asked_for_is_taken_or_refused(taken: int) -> None:
-    os.environ["PORT"] = str(taken)
-    with pytest.raises(StartError, match=f"Port {taken} is in use"):
-        run._port("PORT", 8000)
-
-
-@pytest.mark.parametrize("given", ["web", "0", "65536", "-1", "80.5"])
-def test_a_port_that_is_none_is_refused(given: str) -> None:
-    os.environ["PORT"] = given
-    with pytest.raises(StartError, match="from 1 to 65535"):
-        run._port("PORT", 8000)
 
 
 def test_a_second_run_of_a_checkout_is_told_of_the_first(tmp_path: Path) -> None:
@@ -57,6 +35,31 @@ def test_a_second_run_of_a_checkout_is_told_of_the_first(tmp_path: Path) -> None
             run._only_one(tmp_path).__enter__()
     with run._only_one(tmp_path):
         assert not note.exists()
+
+
+def test_a_taken_port_is_refused_in_one_sentence_without_a_traceback() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = str(server.getsockname()[1])
+        ended = subprocess.run(
+            [sys.executable, "-m", "config.run"],
+            cwd=PROJECT,
+            env=dict(os.environ) | {"PORT": taken},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"paceline: Port {taken} is in use: stop the program that uses it, or set PORT to another port, "
+        "or leave PORT empty to get a free one.\n"
+    )
+
+
+def test_an_empty_address_of_the_sandbox_counts_as_none() -> None:
+    with mock.patch.dict(os.environ, {"SANDBOX_URL": ""}):
+        environment = run._environment(Path("/var"), {"PORT": 8001, "SANDBOX_PORT": 8082})
+    assert environment["SANDBOX_URL"] == "http://127.0.0.1:8082"
 
 
 def test_processes_of_a_killed_run_are_ended_and_no_others(tmp_path: Path) -> None:

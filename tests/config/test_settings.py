@@ -11,6 +11,7 @@ from config.environment import Environment
 from tests.config.programs import PROJECT, run
 from tests.config.settings_source import Read, numbers
 
+GOOD_KEY = "mN4v-Qx7TzP2k9WcRj5Ls8HyB3dFg6Ua0EoViXtZ"
 NUMBERS = [pytest.param(read, id=read.name) for read in numbers()]
 WHOLE = [pytest.param(read, id=read.name) for read in numbers() if read.kind == "whole"]
 
@@ -54,6 +55,39 @@ class TestProduction:
         assert value_of(
             "[settings.SESSION_COOKIE_SECURE, settings.CSRF_COOKIE_SECURE, settings.SECURE_SSL_REDIRECT]"
         ) == [True, True, True]
+
+    def test_private_networks_are_closed_unless_they_are_named(self) -> None:
+        assert value_of("settings.PRIVATE_NETWORKS") == ["none"]
+        assert value_of("settings.PRIVATE_NETWORKS", PRIVATE_NETWORKS="10.1.0.0/16") == ["10.1.0.0/16"]
+        assert value_of("settings.PRIVATE_NETWORKS", DEBUG="true") == ["all"]
+
+    def test_a_short_key_for_unsubscribe_links_is_refused(self) -> None:
+        assert "UNSUBSCRIBE_KEY is too short" in complaint(UNSUBSCRIBE_KEY=f"{'k' * 40},short")
+        assert "UNSUBSCRIBE_KEY is too short or too simple" in complaint(UNSUBSCRIBE_KEY="k" * 40)
+        keys = [GOOD_KEY, "k" * 40]  # the second one is of before
+        assert value_of("settings.UNSUBSCRIBE_KEYS", UNSUBSCRIBE_KEY=",".join(keys)) == keys
+
+    def test_a_key_of_before_that_can_be_guessed_is_refused(self) -> None:
+        assert "SECRET_KEY_FALLBACKS is too short" in complaint(SECRET_KEY_FALLBACKS=f"{GOOD_KEY},x")
+        assert value_of("settings.SECRET_KEY_FALLBACKS", SECRET_KEY_FALLBACKS=GOOD_KEY) == [GOOD_KEY]
+
+    @pytest.mark.parametrize(
+        "key",
+        ["x", "short", "x" * 60, "abc" * 20, "django-insecure-" + "k7Qz" * 10, "ChangeMe" + "0123456789" * 4],
+    )
+    def test_a_key_that_can_be_guessed_is_refused(self, key: str) -> None:
+        assert "ImproperlyConfigured: SECRET_KEY " in (said := complaint(SECRET_KEY=key))
+        assert "secrets.token_urlsafe(50)" in said
+
+    @pytest.mark.parametrize("hosts", ["*", "paceline.example,*", "paceline.example, *", "."])
+    def test_hosts_that_allow_every_name_are_refused(self, hosts: str) -> None:
+        assert "ALLOWED_HOSTS allows every name." in complaint(ALLOWED_HOSTS=hosts)
+
+    def test_a_name_with_all_below_it_is_allowed(self) -> None:
+        assert value_of("settings.ALLOWED_HOSTS", ALLOWED_HOSTS=".paceline.example") == [".paceline.example"]
+
+    def test_a_proxy_that_is_no_network_is_refused(self) -> None:
+        assert "TRUSTED_PROXIES: " in complaint(TRUSTED_PROXIES="proxy.example")
 
     def test_a_public_address_without_a_scheme_is_refused(self) -> None:
         assert complaint(PUBLIC_URL="paceline.example").endswith("it must start with https:// or http://.")

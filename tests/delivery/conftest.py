@@ -8,12 +8,22 @@ from redis import Redis
 
 from sandbox.process import SandboxProcess
 from tests.delivery.stage import Stage
+from tests.delivery.transports.harness import port_without_server
+from tests.delivery.transports.synapse import Synapse, running
 
 
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
     with SandboxProcess(tmp_path_factory.mktemp("gateway") / "log.jsonl") as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synapse]:
+    with port_without_server() as port:
+        pass
+    with running(tmp_path_factory.mktemp("synapse"), port) as synapse:
+        yield synapse
 
 
 @pytest.fixture

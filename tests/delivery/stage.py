@@ -10,7 +10,7 @@ from uuid import uuid4
 from django.db.models import Count
 
 from accounts.models import Account, Recipient
-from delivery import engine
+from delivery.engine import pump
 from delivery.models import Run, RunTarget
 from delivery.states import SETTLED_RUN, TargetStatus
 from reminders.fire import fire
@@ -92,7 +92,7 @@ def serve(run: Run, *accounts: Account, most: int = 20) -> Run:
     """Pump the accounts in turn, as wake-ups would, until the run is neither queued nor running."""
     for _ in range(most):
         for account in accounts:
-            engine.pump(account.pk)
+            pump.pump(account.pk)
         run.refresh_from_db()
         if run.status != "running":
             return run
@@ -102,7 +102,7 @@ def serve(run: Run, *accounts: Account, most: int = 20) -> Run:
 @contextmanager
 def pumping(stage: Stage, account: Account, *, after: int) -> Iterator[None]:
     """A pump is at work in a thread of its own, and `after` messages have been received."""
-    thread = threading.Thread(target=engine.pump, args=(account.pk,))
+    thread = threading.Thread(target=pump.pump, args=(account.pk,))
     thread.start()
     while thread.is_alive() and len(stage.received(account)) < after:
         thread.join(0.01)

@@ -88,7 +88,7 @@ def status_of(run: Run) -> str:
 
 def test_a_settled_run_is_archived_and_an_open_one_is_not(client: Client) -> None:
     done, going = RunFactory.create(partial=True), RunFactory.create()
-    assert act(client, "archive", done, going) == [
+    assert act(client, "archive", done, going, confirmed="1") == [
         f"“{done.name}” was archived.",
         f"Run {going.pk} is running: wait for its end, or cancel it first.",
     ]
@@ -110,7 +110,7 @@ def test_a_page_offers_what_suits_its_run(client: Client) -> None:
 
 def test_a_run_is_paused_and_resumed_by_its_buttons(client: Client) -> None:
     run = RunFactory.create(targets=2)
-    assert press(client, run, "pause") == [f"“{run.name}” was paused."]
+    assert press(client, run, "pause") == [f"“{run.name}” was paused. Nothing is sent until you resume it."]
     assert status_of(run) == "paused"
     press(client, run, "resume")
     assert status_of(run) in {"running", "queued"}
@@ -126,7 +126,7 @@ def test_a_move_that_does_not_suit_is_refused_in_words(client: Client) -> None:
 def test_cancel_shows_the_number_and_asks_first(client: Client) -> None:
     run = held(sent=1, targets=3)
     question = client.post(LIST, pressed(run, "cancel")).content.decode()
-    assert "3 pending messages will not be sent" in question
+    assert "1 of 4 already received it. The other 3 will not." in question
     assert status_of(run) == "paused"
     press(client, run, "cancel", confirmed="1")
     assert status_of(run) == "partial"
@@ -136,7 +136,7 @@ def test_canceling_many_targets_is_typed(client: Client) -> None:
     runs = [held(sent=1, targets=60) for _ in range(2)]
     said = {"action": "cancel_runs", "_selected_action": [run.pk for run in runs], "confirmed": "1"}
     assert "Type “cancel 2 runs”" in client.post(LIST, said).content.decode()
-    assert "not quite it" in client.post(LIST, said | {"typed": "yes"}).content.decode()
+    assert "The text does not match." in client.post(LIST, said | {"typed": "yes"}).content.decode()
     assert status_of(runs[0]) == "paused"
     client.post(LIST, said | {"typed": "Cancel 2 runs"})
     assert {status_of(run) for run in runs} == {"partial"}
@@ -152,7 +152,7 @@ def test_an_unknown_move_and_a_mere_look_move_nothing(client: Client) -> None:
 def test_an_archived_run_is_brought_back_by_its_button(client: Client) -> None:
     run = RunFactory.create(success=True, archived=True)
     page = client.get(reverse("admin:delivery_run_change", args=[run.pk]))
-    client.post(page.context["moves_url"], pressed(run, "") | {"action": "unarchive"})
+    client.post(page.context["moves_url"], pressed(run, "unarchive"))
     run.refresh_from_db()
     assert run.archived_at is None
 
@@ -191,7 +191,7 @@ def test_accounts_are_paused_and_resumed_in_their_list(client: Client) -> None:
     assert move("pause_accounts") == {"Paused: 1.", "Two is flagged and cannot become paused."}
     active.refresh_from_db()
     assert (active.status, active.status_by is not None) == ("paused", True)
-    assert "Active again: 2." in move("resume_accounts")
+    assert "Resumed: 2." in move("resume_accounts")
 
 
 @pytest.mark.parametrize("page", ["changelist", "change"])

@@ -9,7 +9,7 @@ from accounts.models import User
 from accounts.models.account import Channel
 from delivery import audience
 from delivery.audience import Audience
-from delivery.render import MissingVariableError, render
+from delivery.parts import MissingVariableError, render
 from reminders.fire import fire
 from tests.factories import AccountFactory, RecipientFactory, ReminderFactory, TagFactory
 

@@ -21,7 +21,7 @@ from tests.factories import ReminderFactory, RunFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
-MOVES = ("pause_run", "resume_run", "cancel_run", "retry_failed")
+COMMANDS = ("pause_run", "resume_run", "cancel_run", "retry_failed")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def refused(*arguments: Any, **options: Any) -> tuple[int, str]:
 def test_a_reminder_is_fired(reminder: Reminder, owner: User) -> None:
     text = said("fire_reminder", reminder.pk, user="owner")
     run = Run.objects.get()
-    assert text == f"Run {run.pk}, Fair: running; 0 of 3 groups delivered, 3 pending.\n"
+    assert text == f"Run {run.pk}, Fair: running; 0 of 3 recipients delivered, 3 pending.\n"
 
 
 def test_an_unknown_reminder_is_exit_code_2(db: None) -> None:
@@ -68,45 +68,67 @@ def test_a_stranger_fires_nothing(reminder: Reminder, stranger: User) -> None:
 
 
 def test_a_run_is_paused_resumed_and_canceled(run: Run) -> None:
-    assert f"Run {run.pk}, Fair: paused (operator); 0 of 3 groups delivered, 3 pending." in said(
+    assert f"Run {run.pk}, Fair: paused (operator); 0 of 3 recipients delivered, 3 pending." in said(
         "pause_run", run.pk
     )
-    assert f"Run {run.pk}, Fair: running; 0 of 3 groups delivered, 3 pending." in said("resume_run", run.pk)
-    assert f"Run {run.pk}, Fair: canceled; 0 of 3 groups delivered, 3 skipped." in said("cancel_run", run.pk)
+    assert f"Run {run.pk}, Fair: running; 0 of 3 recipients delivered, 3 pending." in said(
+        "resume_run", run.pk
+    )
+    assert f"Run {run.pk}, Fair: canceled; 0 of 3 recipients delivered, 3 skipped." in said(
+        "cancel_run", run.pk, yes=True
+    )
+
+
+def test_cancel_asks_first(run: Run) -> None:
+    code, sentence = refused("cancel_run", run.pk)
+    assert (code, run.status) == (1, "running")
+    assert "0 of 3 already received it. The other 3 will not." in sentence
+    assert sentence.endswith("repeat the command with --yes.")
+    assert "“Fair” was canceled. 3 messages will not be sent." in said("cancel_run", run.pk, yes=True)
+
+
+def test_above_a_hundred_messages_the_name_is_given(owner: User) -> None:
+    run = RunFactory.create(reminder__owner=owner, name="Fair", paused=True, sent=10, pending=101)
+    assert refused("cancel_run", run.pk, yes=True)[1].endswith('--yes --name "Fair".')
+    assert "The name does not match." in refused("cancel_run", run.pk, yes=True, name="Fire")[1]
+    assert "was canceled" in said("cancel_run", run.pk, yes=True, name=" fair ")
 
 
 def test_failed_targets_are_retried(run: Run) -> None:
     becomes(run, *[TargetStatus.FAILED] * 3)
     lifecycle.settle(run.pk)
-    assert "running; 0 of 3 groups delivered, 3 pending." in said("retry_failed", run.pk)
+    assert "running; 0 of 3 recipients delivered, 3 pending." in said("retry_failed", run.pk)
 
 
-@pytest.mark.parametrize("move", [*MOVES, "run_status"])
-def test_an_unknown_run_is_exit_code_2(move: str) -> None:
-    code, sentence = refused(move, 404)
+@pytest.mark.parametrize("command", [*COMMANDS, "run_status"])
+def test_an_unknown_run_is_exit_code_2(command: str) -> None:
+    code, sentence = refused(command, 404)
     assert (code, sentence) == (2, "There is no run 404. The Activity page lists all runs.")
 
 
-@pytest.mark.parametrize("move", MOVES)
-def test_an_unknown_user_is_exit_code_2(move: str, run: Run) -> None:
-    assert refused(move, run.pk, user="nobody") == (2, "There is no user nobody.")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_user_is_exit_code_2(command: str, run: Run) -> None:
+    assert refused(command, run.pk, user="nobody") == (2, "There is no user nobody.")
 
 
-@pytest.mark.parametrize("move", MOVES)
-def test_somebody_elses_run_is_exit_code_1(move: str, run: Run, stranger: User) -> None:
-    code, sentence = refused(move, run.pk, user="stranger")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_somebody_elses_run_is_exit_code_1(command: str, run: Run, stranger: User) -> None:
+    code, sentence = refused(command, run.pk, user="stranger")
     assert (code, "not yours" in sentence) == (1, True)
 
 
-@pytest.mark.parametrize("move", MOVES)
-def test_a_run_in_the_wrong_state_is_exit_code_1(move: str, owner: User) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_run_in_the_wrong_state_is_exit_code_1(command: str, owner: User) -> None:
     run = RunFactory.create(reminder__owner=owner, canceled=True)
-    code, sentence = refused(move, run.pk)
+    code, sentence = refused(command, run.pk)
     assert (code, f"Run {run.pk} is canceled" in sentence) == (1, True)
 
 
 def test_the_status_is_a_sentence(run: Run) -> None:
-    assert said("run_status", run.pk) == f"Run {run.pk}, Fair: running; 0 of 3 groups delivered, 3 pending.\n"
+    assert (
+        said("run_status", run.pk)
+        == f"Run {run.pk}, Fair: running; 0 of 3 recipients delivered, 3 pending.\n"
+    )
 
 
 def while_sleeping(act: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +143,9 @@ def test_watching_ends_with_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -
     while_sleeping(finish, monkeypatch)
     text = said("run_status", run.pk, watch=True)
     assert "0 of 3 sent, 0 failed" in text
-    assert text.endswith(f"3 of 3 sent, 0 failed\nRun {run.pk}, Fair: success; 3 of 3 groups delivered.\n")
+    assert text.endswith(
+        f"3 of 3 sent, 0 failed\nRun {run.pk}, Fair: success; 3 of 3 recipients delivered.\n"
+    )
 
 
 def test_a_watcher_may_leave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from delivery import engine
+from delivery.engine import pump
 from delivery.models import Run
 from reminders.follow_ups.tick import tick
 from reminders.models import FollowUp, Part
 from tests.delivery.stage import Stage, serve
 from tests.factories import FollowUpStepFactory, PartFactory
-from tests.reminders.conversation import reply
+from tests.reminders.conversations.conversation import reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +25,7 @@ def test_the_second_message_overtakes_a_long_run_and_is_delivered_once(stage: St
     answered = first.targets.get()
     reply(answered, "Tell me more", event="told-twice")
     reply(answered, "Tell me more", event="told-twice")
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     serve(crowd, account)
     texts = [line["text"] for line in stage.delivered(account)]
     assert texts.index(f"Here is more, {answered.recipient.name}") < 10

@@ -12,8 +12,9 @@ from django.utils import timezone
 from redis import Redis
 
 from accounts.models import Account, User
+from delivery import fanout, lifecycle
 from delivery.fanout import NothingToSendError, make_run
-from delivery.models import RunAccount, RunTarget
+from delivery.models import Run, RunAccount, RunTarget
 from delivery.states import RunStatus, TargetStatus
 from reminders.fire import fire, freeze
 from reminders.models import Reminder
@@ -187,6 +188,24 @@ def test_a_run_fired_after_its_window_fails_with_everybody_skipped(owner: User) 
     assert "18:00 (Europe/Berlin)" in run.summary
     assert run.finished_at is not None
     add_up(run)
+
+
+def test_the_window_is_judged_at_the_moment_of_firing_however_long_the_fan_out_takes(
+    owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fan_out = fanout._fan_out
+    with time_machine.travel(WEDNESDAY_NOON.replace(hour=17, minute=59, second=58), tick=False) as clock:
+
+        def slowly(run: Run, firing: fanout.Firing) -> tuple[int, int]:
+            clock.shift(5)
+            return fan_out(run, firing)
+
+        monkeypatch.setattr(fanout, "_fan_out", slowly)
+        run = fire(reminder(owner, window_start_hour=6, window_end_hour=18, zone="Europe/Berlin"))
+        assert (run.status, run.opens_at) == (RunStatus.RUNNING, None)
+        run = lifecycle.close_window(run)
+    assert run.status == RunStatus.FAILED
+    assert counted(run) == {"skipped": 3}
 
 
 def test_a_run_fired_on_a_day_off_waits_for_the_next_send_day(owner: User) -> None:

@@ -19,7 +19,7 @@ from delivery.forecast import (
     thinned,
 )
 from delivery.pacing import Limits
-from delivery.planning.course import (
+from delivery.planning.values import (
     Allowance,
     Course,
     Job,

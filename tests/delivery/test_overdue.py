@@ -10,17 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delivery.overdue import (
-    Drain,
-    LastSend,
-    Serve,
-    Sleep,
-    Work,
-    drains_at,
-    has_room,
-    overdue_before,
-    turn,
-)
+from delivery.overdue import Drain, LastSend, Serve, Sleep, Work, drains_at, has_room, overdue_before, turn
 
 MIDNIGHT = datetime(2026, 3, 11, tzinfo=UTC)
 NOON = MIDNIGHT + timedelta(hours=12)

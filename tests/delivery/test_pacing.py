@@ -292,15 +292,15 @@ def test_thresholds_are_settings() -> None:
     assert fixed_delay(1, shortest=1, longest=2) == 1
 
 
-def test_each_rate_limit_answer_slows_by_half_again_up_to_the_ceiling() -> None:
+def test_each_rate_limit_answer_slows_by_half_again_up_to_the_longest_gap() -> None:
     factors = [1.0]
     for _ in range(7):
-        factors.append(slower(factors[-1]))
+        factors.append(slower(factors[-1], gap=2.0, longest=16.0))
     assert factors == [1.0, 1.5, 2.25, 3.375, 5.0625, 7.59375, 8.0, 8.0]
 
 
-def test_a_lower_ceiling_does_not_speed_up_an_account_that_was_slowed_before() -> None:
-    assert slower(8.0, ceiling=4.0) == 8.0
+def test_a_lower_longest_gap_does_not_speed_up_an_account_that_was_slowed_before() -> None:
+    assert slower(8.0, gap=1.0, longest=4.0) == 8.0
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_an_account_recovers_one_step_after_every_twenty_clean_sends(
 @given(st.floats(1, 8), st.integers(0, 500))
 def test_recovering_never_slows_and_never_passes_one(factor: float, clean_sends: int) -> None:
     assert 1 <= recovered(factor, clean_sends + 1) <= recovered(factor, clean_sends) <= factor
-    assert recovered(slower(factor, ceiling=100), 20) == pytest.approx(factor)
+    assert recovered(slower(factor, gap=1.0), 20) == pytest.approx(factor)
 
 
 @pytest.mark.parametrize(

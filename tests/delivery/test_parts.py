@@ -2,8 +2,7 @@ from io import BytesIO
 
 import pytest
 
-from delivery.parts import FrozenPart, Letter, thaw
-from delivery.render import MissingVariableError
+from delivery.parts import FrozenPart, Letter, MissingVariableError, thaw
 
 TEXT = FrozenPart(kind="text", text="Hello {{ name }}")
 MEDIA = FrozenPart(

@@ -1,6 +1,6 @@
 import pytest
 
-from delivery.render import MissingVariableError, render, variables
+from delivery.parts import MissingVariableError, render, variables
 
 
 def test_variables_are_filled_in() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from delivery.send_days import day_names
+from delivery.window import day_names
 
 
 @pytest.mark.parametrize(

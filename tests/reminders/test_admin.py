@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import User
+from reminders.form_fields import SendDaysField
 from reminders.models import Reminder
-from reminders.send_days import SendDaysField
 from tests.factories import (
     FollowUpStepFactory,
     MediaFactory,
@@ -168,7 +168,7 @@ def test_parts_and_accounts_are_changed_inside_their_reminder(staff_client: Clie
     assert reminder.accounts.get() == other
 
 
-# Schedule, Switch off, Fire now.
+# Schedule, Switch off, Send now.
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_firing_asks_first_and_says_how_many_it_reaches(staff_client: Client, re
     page = staff_client.post(reverse("admin:reminders_reminder_changelist"), sent).content.decode()
     assert "2 people" in page
     assert not ready.runs.exists()
-    assert act(staff_client, "fire_now", ready, confirmed="yes") == ["Fired: 1."]
+    assert act(staff_client, "fire_now", ready, confirmed="yes") == ["Started: 1."]
     assert ready.runs.get().total == 2
     (told,) = act(staff_client, "fire_now", ready, confirmed="yes")
     assert "is still running. Wait for its end" in told
@@ -292,7 +292,9 @@ def test_an_edit_that_leaves_a_scheduled_one_unfit_is_saved_and_said(
     ready.refresh_from_db()
     answer = staff_client.post(change_url(ready), form(ready), follow=True)
     told = [str(message) for message in answer.context["messages"]]
-    assert any("it cannot be sent. Recipients: There are no recipients." in message for message in told)
+    assert any(
+        "it cannot be sent like this. Recipients: There are no recipients." in message for message in told
+    )
 
 
 def test_the_same_days_are_no_change() -> None:

@@ -11,14 +11,19 @@ from delivery.models import RunTarget
 from reminders.fire import fire
 from reminders.models import Reminder
 from sandbox.groups import group
+from tests.factories import AccountFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
 
-def make_demo() -> str:
+def make_demo(**options: str) -> str:
     out = StringIO()
-    call_command("demo", stdout=out)
+    call_command("demo", stdout=out, **options)
     return out.getvalue()
+
+
+def addresses() -> set[str]:
+    return {account.credentials["base_url"] for account in Account.objects.all()}
 
 
 @pytest.fixture
@@ -56,6 +61,32 @@ def test_made_twice_it_is_there_once() -> None:
     make_demo()
     assert User.objects.filter(username="demo").count() == 1
     assert Account.objects.count() == 3
+
+
+@pytest.mark.usefixtures("debug")
+def test_the_accounts_follow_the_sandbox_to_another_port() -> None:
+    make_demo(sandbox="http://127.0.0.1:8081")
+    by_hand = {"base_url": "http://127.0.0.1:8081", "account": "choir", "token": "secret"}
+    AccountFactory.create(transport="sandbox", credentials=by_hand)
+    make_demo(sandbox="http://127.0.0.1:8082")
+    assert addresses() == {"http://127.0.0.1:8082"}
+
+
+@pytest.mark.usefixtures("debug")
+def test_an_account_that_leads_elsewhere_stays_there() -> None:
+    make_demo(sandbox="http://127.0.0.1:8081")
+    elsewhere = {"base_url": "http://127.0.0.1:9000", "account": "choir", "token": "secret"}
+    AccountFactory.create(transport="sandbox", credentials=elsewhere)
+    make_demo(sandbox="http://127.0.0.1:8082")
+    assert addresses() == {"http://127.0.0.1:8082", "http://127.0.0.1:9000"}
+
+
+@pytest.mark.usefixtures("debug")
+def test_without_an_address_no_account_is_led_away_from_a_running_sandbox(settings: Settings) -> None:
+    make_demo(sandbox="http://127.0.0.1:8082")
+    settings.SANDBOX_URL = "http://127.0.0.1:8081"
+    make_demo()
+    assert addresses() == {"http://127.0.0.1:8082"}
 
 
 def test_without_debug_it_is_refused_since_its_password_is_known(settings: Settings) -> None:

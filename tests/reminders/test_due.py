@@ -163,8 +163,8 @@ def test_a_moment_that_is_too_late_is_recorded_and_the_owner_is_told(owner: User
     (run,) = runs(reminder)
     assert (run.due_at, run.status, run.total) == (NINE, RunStatus.SKIPPED, 0)
     assert run.summary == (
-        "Missed 2026-03-11 09:00 (Europe/Berlin): nothing could be fired then. "
-        "By now it is more than 15 minutes late. Fire it by hand if it still matters."
+        "Missed 2026-03-11 09:00 (Europe/Berlin): Paceline was not running. "
+        "It is more than 15 minutes late now. Press “Send now” if it still matters."
     )
     assert run.finished_at is not None
     assert Reminder.objects.get().status == "done"
@@ -195,8 +195,8 @@ def test_after_a_long_outage_the_newest_moment_fires_and_one_record_counts_the_o
     missed, fired = runs(reminder)
     assert (missed.status, missed.due_at) == (RunStatus.SKIPPED, NINE + timedelta(minutes=50))
     assert missed.summary == (
-        "Missed 17 moments from 2026-03-11 07:10 (Europe/Berlin) to 2026-03-11 09:50 (Europe/Berlin): "
-        "nothing could be fired then. The newest moment, 2026-03-11 10:00 (Europe/Berlin), was fired late."
+        "Missed 17 times from 2026-03-11 07:10 (Europe/Berlin) to 2026-03-11 09:50 (Europe/Berlin): "
+        "Paceline was not running. The newest one, 2026-03-11 10:00 (Europe/Berlin), was started late."
     )
     assert (fired.status, fired.due_at) == (RunStatus.RUNNING, NINE + timedelta(hours=1))
     reminder.refresh_from_db()
@@ -208,9 +208,7 @@ def test_after_a_long_outage_moments_that_are_all_too_late_are_one_record(owner:
     tick(NINE + 30 * DAY + timedelta(hours=5))
     (run,) = runs(reminder)
     assert run.status == RunStatus.SKIPPED
-    assert run.summary.startswith(
-        "Missed 31 moments from 2026-03-11 09:00 (Europe/Berlin) to 2026-04-10 09:00"
-    )
+    assert run.summary.startswith("Missed 31 times from 2026-03-11 09:00 (Europe/Berlin) to 2026-04-10 09:00")
     reminder.refresh_from_db()
     assert reminder.next_fire_at == NINE + 31 * DAY - timedelta(hours=1), "summer time has come"
 
@@ -219,7 +217,7 @@ def test_after_a_long_outage_moments_that_are_all_too_late_are_one_record(owner:
 
 
 @pytest.mark.parametrize(
-    ("state", "remedy"), [("running", "as planned"), ("paused", "Resume or cancel that one")]
+    ("state", "remedy"), [("running", "as planned"), ("paused", "Resume or cancel that run")]
 )
 def test_a_moment_is_skipped_while_the_last_run_is_still_going(owner: User, state: str, remedy: str) -> None:
     reminder = daily(owner)
@@ -277,7 +275,7 @@ def test_no_more_than_one_moment_waits(owner: User) -> None:
         tick(NINE + days * DAY)
     first, second, *others = runs(reminder)
     assert [run.status for run in others] == [RunStatus.SKIPPED] * 2
-    assert others[0].summary == f"Skipped: run {second.pk} waits already for run {first.pk} to end."
+    assert others[0].summary == f"Skipped: run {second.pk} already waits for run {first.pk} to end."
 
 
 def test_a_run_that_waits_can_be_canceled(owner: User) -> None:
@@ -483,7 +481,7 @@ def test_while_the_clock_goes_forward_each_moment_fires_or_is_counted_as_missed(
     reminder = daily(owner, cron="*/10 * * * *", recipients=1, around_the_clock=True)
     first, now = play(reminder, [*steps, ("tick", 0)])
     found = runs(reminder)
-    missed = [re.match(r"Missed (?:(\d+) moments)?", run.summary) for run in found if run.status == "skipped"]
+    missed = [re.match(r"Missed (?:(\d+) times)?", run.summary) for run in found if run.status == "skipped"]
     counted = sum(int(words[1] or 1) for words in missed if words)
     fired = sum(run.status == RunStatus.SUCCESS for run in found)
     due_by_now = int((now - first).total_seconds() // 600)
@@ -523,7 +521,7 @@ def test_ticks_at_the_same_time_share_the_work_and_never_take_the_same(
 # By beat.
 
 
-def test_the_task_fires_what_is_due(owner: User) -> None:
+def test_the_task_fires_what_is_due(owner: User, traveling: None) -> None:
     reminder = daily(owner)
     with at(NINE):
         tasks.fire_due()

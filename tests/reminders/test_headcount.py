@@ -11,7 +11,7 @@ from redis import Redis
 
 from accounts.models import Recipient, User
 from reminders import audience, headcount
-from reminders.lacking import Texts
+from reminders.headcount import Texts
 from reminders.models import Reminder
 from tests.factories import AccountFactory, PartFactory, RecipientFactory, ReminderFactory
 

@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from reminders.models import Reminder
+from reminders.next_firings import next_firings, rhythm
 from reminders.scheduling import schedule
-from reminders.timeline import next_firings, rhythm
 from tests.factories import RecipientFactory, ReminderFactory
 
 pytestmark = pytest.mark.django_db
@@ -103,4 +103,4 @@ def test_the_cost_is_that_of_what_is_shown(owner: User) -> None:
 
 
 def test_one_that_is_fired_by_hand_says_so(owner: User) -> None:
-    assert rhythm(ReminderFactory.create(owner=owner, by_hand=True)) == "By hand"
+    assert rhythm(ReminderFactory.create(owner=owner, by_hand=True)) == "Manual"

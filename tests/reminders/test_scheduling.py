@@ -13,13 +13,7 @@ from accounts.models import User
 from reminders.models import Reminder
 from reminders.readiness import NotReadyError, Step, problems
 from reminders.scheduling import reschedule, schedule, switch_off
-from tests.factories import (
-    AccountFactory,
-    PartFactory,
-    RecipientFactory,
-    ReminderFactory,
-    TagFactory,
-)
+from tests.factories import AccountFactory, PartFactory, RecipientFactory, ReminderFactory, TagFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -109,7 +103,7 @@ def test_a_moment_that_has_come_is_dropped_when_the_reminder_is_moved_away_from_
 def test_a_moment_that_was_dealt_with_does_not_come_back(owner: User) -> None:
     """A one-off that is done keeps its time; scheduling it again needs another."""
     reminder = ready(owner, done=True, fire_at=NOW - timedelta(minutes=1))
-    with pytest.raises(NotReadyError, match=r"2026-03-11 09:29 \(Europe/Berlin\) is over"):
+    with pytest.raises(NotReadyError, match=r"2026-03-11 09:29 \(Europe/Berlin\) is in the past"):
         schedule(reminder)
 
 
@@ -118,8 +112,8 @@ FAULTS: list[tuple[dict[str, Any], Step, str]] = [
     ({"accounts": 0}, Step.ACCOUNTS, "no account"),
     ({"recipients": 0}, Step.RECIPIENTS, "no recipients"),
     ({"fire_at": None}, Step.WHEN, "no time"),
-    ({"fire_at": NOW}, Step.WHEN, "is over. Choose a later time"),
-    ({"fire_at": NOW.replace(hour=19)}, Step.WHEN, "2026-03-11 20:30 (Europe/Berlin) is after its delivery"),
+    ({"fire_at": NOW}, Step.WHEN, "is in the past. Choose a later time"),
+    ({"fire_at": NOW.replace(hour=19)}, Step.WHEN, "2026-03-11 20:30 (Europe/Berlin) is after the delivery"),
     ({"schedule": "cron", "cron": "61 9 * * *"}, Step.WHEN, "“61” is not possible as the minute"),
     ({"schedule": "cron", "cron": ""}, Step.WHEN, "has 0 of the five fields"),
     ({"schedule": "cron", "cron": "0 20 * * *"}, Step.WHEN, "nothing would be sent"),
@@ -166,7 +160,7 @@ def test_a_second_message_alone_is_no_message(owner: User) -> None:
     ("values", "sentence"),
     [
         ({"archived": True}, "is archived"),
-        ({"by_email": True}, "sends by E-mail, and this reminder goes out"),
+        ({"by_email": True}, "sends by E-mail, but this reminder is sent"),
     ],
 )
 def test_an_account_that_cannot_send_it_is_named(owner: User, values: dict[str, Any], sentence: str) -> None:

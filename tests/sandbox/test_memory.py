@@ -4,7 +4,7 @@ import pytest
 
 from sandbox import media
 from sandbox.keys import Keys
-from sandbox.media import Shelf, Upload
+from sandbox.media import Upload, Uploads
 
 
 def upload(handle: str, account: str = "a") -> Upload:
@@ -42,30 +42,30 @@ def test_the_keys_of_a_forgotten_account_are_new_again() -> None:
 
 
 def test_a_handle_is_good_for_its_own_account_only() -> None:
-    shelf = Shelf()
-    shelf.put(upload("h"), b"png")
-    assert shelf.knows("h", "a")
-    assert not shelf.knows("h", "b")
-    shelf.forget("a")
-    assert not shelf.knows("h", "a")
-    assert shelf.content("h") is None
+    uploads = Uploads()
+    uploads.put(upload("h"), b"png")
+    assert uploads.knows("h", "a")
+    assert not uploads.knows("h", "b")
+    uploads.forget("a")
+    assert not uploads.knows("h", "a")
+    assert uploads.content("h") is None
 
 
 def test_the_oldest_bytes_go_first_and_their_handle_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media, "MAX_KEPT_BYTES", 5)
-    shelf = Shelf()
-    shelf.put(upload("one"), b"png")
-    shelf.put(upload("two"), b"png")
-    assert shelf.content("one") is None
-    assert shelf.content("two") == b"png"
-    assert shelf.knows("one", "a")
+    uploads = Uploads()
+    uploads.put(upload("one"), b"png")
+    uploads.put(upload("two"), b"png")
+    assert uploads.content("one") is None
+    assert uploads.content("two") == b"png"
+    assert uploads.knows("one", "a")
 
 
 def test_the_oldest_handles_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media, "MAX_HANDLES", 1)
-    shelf = Shelf()
-    shelf.put(upload("one"), b"png")
-    shelf.put(upload("two"))
-    assert not shelf.knows("one", "a")
-    assert shelf.content("one") is None
-    assert shelf.knows("two", "a")
+    uploads = Uploads()
+    uploads.put(upload("one"), b"png")
+    uploads.put(upload("two"))
+    assert not uploads.knows("one", "a")
+    assert uploads.content("one") is None
+    assert uploads.knows("two", "a")

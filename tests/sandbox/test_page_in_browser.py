@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from sandbox.groups import group
 from sandbox.process import SandboxProcess
-from tests.browser.conftest import ARGUMENTS, AXE, chromium
+from tests.browser.chromium import chromium
+from tests.browser.conftest import ARGUMENTS, AXE
 
 pytestmark = pytest.mark.browser
 

@@ -1,6 +1,9 @@
 """The sandbox as its clients meet it: over HTTP, in a process of its own."""
 
 import asyncio
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import aiohttp
 import pytest
 
 from sandbox import witness
-from sandbox.process import SandboxProcess
+from sandbox.process import PROJECT, SandboxProcess
 
 MESSAGES = "/api/choir/messages"
 HELLO = {"to": "g", "text": "Hello"}
@@ -214,3 +217,20 @@ def test_a_sandbox_that_cannot_start_says_so(tmp_path: Path, capfd: pytest.Captu
     with pytest.raises(RuntimeError, match="did not start"):
         SandboxProcess(tmp_path / "log", groups=10**9)
     assert "--groups" in capfd.readouterr().err
+
+
+def test_a_taken_port_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = start_in_vain("--port", str(server.getsockname()[1]), "--log", str(tmp_path / "log"))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("The sandbox cannot listen on 127.0.0.1:")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_number_that_is_no_port_is_refused() -> None:
+    assert "'99999' is not a number from 0 to 65535" in start_in_vain("--port", "99999").stderr
+
+
+def start_in_vain(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "sandbox", *arguments]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=30, check=False)

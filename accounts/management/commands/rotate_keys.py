@@ -17,7 +17,7 @@ from accounts.encryption import EncryptedJSONField, UnreadableSecretError, reenc
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What became of the secrets so far."""
+    """The number of secrets by result so far."""
 
     rotated: int = 0
     current: int = 0
@@ -29,8 +29,8 @@ class Tally:
 
 class Command(BaseCommand):
     """1. Take the next rows, by id, and lock them.
-    2. Leave those that the newest key opens; re-encrypt those that an older key opens; note the rest.
-    3. Commit, report, go on. What is committed is done: stopped halfway, it goes on when it is run again.
+    2. Leave those that the newest key decrypts; re-encrypt those that an older key decrypts; note the rest.
+    3. Commit, report, continue. Committed rows are done: a stopped command continues there when it is run again.
     """
 
     help = "Re-encrypt every secret under the first key of ENCRYPTION_KEY, so that the others can be dropped."
@@ -61,7 +61,7 @@ def encrypted_columns() -> Iterator[tuple[type[models.Model], str]]:
 
 
 def rotate(model: type[models.Model], column: str, *, batch: int, tally: Tally) -> Iterator[int]:
-    """Re-encrypt one column batch by batch; yields how many rows were seen after each."""
+    """Re-encrypt one column batch by batch; yield the number of rows seen after each."""
     seen, last = 0, 0
     while True:
         with transaction.atomic():
@@ -75,7 +75,7 @@ def rotate(model: type[models.Model], column: str, *, batch: int, tally: Tally) 
 
 
 def _stored(model: type[models.Model], column: str, *, after: int, size: int) -> list[tuple[int, str]]:
-    """The next rows that have a secret, as it is stored: the cast keeps the field from decrypting it."""
+    """Return the next rows that have a secret, still encrypted: the cast stops the field from decrypting it."""
     secrets = model._default_manager.annotate(stored=Cast(column, TextField())).exclude(stored="")
     locked = secrets.select_for_update(of=("self",), no_key=True).filter(pk__gt=after).order_by("pk")
     return list(locked.values_list("pk", "stored")[:size])
@@ -90,7 +90,7 @@ def _rotate_one(model: type[models.Model], pk: int, column: str, stored: str, ta
     except UnreadableSecretError:
         tally.unreadable.append(f"the {column} of {model._meta.verbose_name} {pk}")
         return
-    # As a plain text value, which the field would otherwise encrypt once more.
+    # As plain text: the field would encrypt the value once more.
     model._default_manager.filter(pk=pk).update(**{column: Value(renewed, output_field=TextField())})
     tally.rotated += 1
 

@@ -1,7 +1,7 @@
-from delivery import lifecycle
 from delivery.management.run_command import RunCommand
+from delivery.run_actions import ACTIONS
 
 
 class Command(RunCommand):
-    help = "Cancel a run: what is left of it is skipped."
-    move = staticmethod(lifecycle.cancel)
+    help = "Cancel a run: its pending messages are skipped."
+    action = ACTIONS["cancel"]

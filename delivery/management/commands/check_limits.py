@@ -10,7 +10,7 @@ HEAD = ("account", "name", "action", "day", "sent", "planned", "cap", "over")
 
 
 class Command(LimitCommand):
-    """Exit codes: 0 no day is over its cap, 1 some are, 2 there is no such account."""
+    """List days over their cap. Exit codes: 0 there are none, 1 there are some, 2 there is no such account."""
 
     help = "List every day of every account that is over its daily cap: what was sent, and what is planned."
 
@@ -26,9 +26,9 @@ class Command(LimitCommand):
             self.stdout.write("No day is over its cap.")
             return
         self.table(HEAD, [_row(each) for each in (*sent, *planned)])
-        mend = " `manage.py fix_limits` moves what is planned." if planned else ""
+        fix = " `manage.py fix_limits` moves what is planned." if planned else ""
         raise CommandError(
-            f"Over their cap: {_days(len(sent))} by what was sent, {_days(len(planned))} by what is planned.{mend}",
+            f"Over their cap: {_days(len(sent))} by what was sent, {_days(len(planned))} by what is planned.{fix}",
             returncode=1,
         )
 

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account
-from delivery import events
+from delivery import live
 from delivery.management.limit_command import LimitCommand, Row
 from delivery.planning.overbooked import at_work, planned_over
 from delivery.planning.replan import relieve
@@ -17,7 +17,7 @@ HEAD = ("account", "name", "action", "run", "targets", "first")
 
 
 class Command(LimitCommand):
-    """Exit codes: 0 no day is over its cap any more, 1 some could not be mended, 2 there is no such account."""
+    """Move work off full days. Exit codes: 0 no day is over its cap, 1 some still are, 2 no such account."""
 
     help = "Move planned work to later days until no day of any account is over its daily cap."
 
@@ -36,7 +36,7 @@ class Command(LimitCommand):
             self.stdout.write("No day is over its cap: nothing to move.")
         if dry:
             return
-        events.flush()
+        live.flush()
         if left := list(planned_over(accounts, now=now)):
             names = ", ".join(sorted({str(each.account) for each in left}))
             raise CommandError(

@@ -1,10 +1,7 @@
-from functools import partial
-
-from delivery import lifecycle
 from delivery.management.run_command import RunCommand
-from delivery.states import PauseReason
+from delivery.run_actions import ACTIONS
 
 
 class Command(RunCommand):
-    help = "Pause a run before its next message leaves."
-    move = partial(lifecycle.pause, reason=PauseReason.OPERATOR)
+    help = "Pause a run before its next message is sent."
+    action = ACTIONS["pause"]

@@ -12,12 +12,12 @@ WIDTH = 40
 
 
 class Command(BaseCommand):
-    help = "Say where a run stands; with --watch, as a live progress bar until it pauses or ends."
+    help = "Show the progress of a run; with --watch, as a live bar until the run pauses or ends."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", type=int)
         parser.add_argument("--watch", action="store_true")
-        parser.add_argument("--every", type=float, default=1.0, help="Seconds between two looks.")
+        parser.add_argument("--every", type=float, default=1.0, help="Seconds between two updates.")
 
     def handle(self, *_: Any, **options: Any) -> None:
         run = find_run(options["run"])
@@ -42,7 +42,7 @@ class Command(BaseCommand):
 
 
 def bar(run: Run) -> str:
-    """The share that is settled, drawn, then in numbers."""
+    """Return a bar that shows the settled share, followed by the numbers."""
     settled = run.expected - run.pending - run.sending
     filled = WIDTH * settled // run.expected if run.expected else WIDTH
     return f"[{'█' * filled}{'░' * (WIDTH - filled)}] {run.sent:,} of {run.expected:,} sent, {run.failed:,} failed"

@@ -1,1 +1,1 @@
-"""Speaking HTTP: one exchange with every way to fail, the steps that kinds override, and files on their way out."""
+"""HTTP for transports: one exchange with every way to fail, the steps that kinds override, and sending files."""

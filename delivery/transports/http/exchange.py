@@ -2,20 +2,21 @@
 
 The question behind every failure is whether the message may have gone out:
 
-- no connection (refused, no such name, TLS, connect timeout): nothing left -> TryAgain.
-- the request was written and no whole answer came (read timeout, disconnect, cut body, an answer that nobody
-  can read): it may have arrived -> Unknown.
+- no connection (refused, no such name, TLS, connect timeout), or an answer that leads elsewhere: nothing left ->
+  Unreachable.
+- the request was written and no whole answer came (read timeout, disconnect, cut body, an answer that
+  cannot be read): it may have arrived -> Unknown.
 - 500, 502, 504: the request arrived, and the service may have acted before it failed -> Unknown. With an
   idempotency key the engine sends again and nothing is doubled; without one a person decides. A service that
-  says that it did not act is read by its kind (`parse_failure`) as TryAgain.
-- 503: the usual word of gateways for "the account is not connected" -> NotConnected.
+  says that it did not act is read by its kind (`parse_failure`) as ServerError.
+- 503: the service, or what stands in front of it, takes nothing from anybody at the moment -> ServerError.
 """
 
 import json
 import logging
 import math
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, BinaryIO
@@ -24,40 +25,59 @@ from urllib.parse import quote
 import aiohttp
 from yarl import URL
 
-from delivery.outcomes import AccountBlocked, NotConnected, RateLimited, Rejected, TryAgain, Unknown
-from delivery.reach import ANYWHERE, OutOfReachError, Reach
+from delivery.outcomes import (
+    AccountBlocked,
+    NotConnected,
+    RateLimited,
+    Rejected,
+    ServerError,
+    TryAgain,
+    Unknown,
+    Unreachable,
+)
 from delivery.transports.base import CredentialsError
 from delivery.transports.http.reading import parsed
+from delivery.transports.leaving import LookingRequest, send_once
+from delivery.transports.networks.addresses import BadWebAddressError, web_address
+from delivery.transports.networks.allowed import ANYWHERE, OutOfReachError, Reach
+from delivery.transports.networks.errors import Step, describe_connection_error
 
 logger = logging.getLogger(__name__)
 
 Failure = (
     type[RateLimited]
     | type[NotConnected]
+    | type[Unreachable]
+    | type[ServerError]
     | type[TryAgain]
     | type[Rejected]
     | type[AccountBlocked]
     | type[Unknown]
 )
 
-# What is known of a message without an answer to it.
-Unanswered = TryAgain | Unknown | AccountBlocked
+# What is known about a message that got no answer.
+Unanswered = Unreachable | ServerError | Unknown | AccountBlocked
 
-# What a status means where the kind does not know better; `meaning` has the rest.
+# The meaning of a status, unless the kind gives another; `meaning` has the rest.
 STATUSES: Mapping[int, Failure] = {
     401: AccountBlocked,
+    402: AccountBlocked,  # the plan or the credit has ended
     403: AccountBlocked,
-    408: TryAgain,  # the server gave up waiting for the request
-    425: TryAgain,
+    407: AccountBlocked,  # a proxy wants to know who we are
+    408: ServerError,  # the server gave up waiting for the request
+    425: ServerError,
     429: RateLimited,
-    503: NotConnected,
+    503: ServerError,
 }
-# The first that fits counts: special ones before those they descend from.
+FOR_EVERYBODY = frozenset({503})
+# Without the service's own words, something else answers at its address: a web server, a proxy.
+NOT_THE_SERVICE = frozenset({404, 405, 410, 421, 426})
+# The first match counts: subclasses come before their base classes.
 NOTHING_LEFT: Mapping[type[Exception], str] = {
     aiohttp.ConnectionTimeoutError: "no connection to the gateway within {connect:g} s",
     aiohttp.ClientConnectorDNSError: "the name of the gateway is not known",
-    aiohttp.ClientSSLError: "no safe connection to the gateway (TLS)",
-    aiohttp.ServerFingerprintMismatch: "no safe connection to the gateway (TLS)",
+    aiohttp.ClientSSLError: "no secure connection to the gateway (TLS)",
+    aiohttp.ServerFingerprintMismatch: "no secure connection to the gateway (TLS)",
     aiohttp.ClientConnectorError: "the gateway cannot be reached",
     aiohttp.InvalidURL: "the address of the gateway is not valid",
     aiohttp.NonHttpUrlClientError: "the address of the gateway is not valid",
@@ -68,8 +88,8 @@ MAY_HAVE_ARRIVED: Mapping[type[Exception], str] = {
     aiohttp.ClientConnectionError: "the gateway closed the connection before it answered",
     OSError: "the gateway closed the connection before it answered",
 }
-# Gateways on Node close a connection that was idle for 5 s. A message that is written at that moment is lost in
-# doubt, so we let go of it first.
+# Gateways on Node close a connection that was idle for 5 s. A message that is written at that moment is left in
+# doubt, so we close the connection earlier.
 KEEP_ALIVE = 4.0
 MAX_ANSWER_BYTES = 4 * 2**20
 MAX_WAIT = 86_400.0
@@ -77,7 +97,7 @@ MAX_WAIT = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be sent. Headers and body stay out of its repr: they hold tokens and people's words."""
+    """A request to send. Headers and body stay out of its repr: they hold tokens and people's words."""
 
     method: str
     url: URL = field(repr=False)
@@ -92,46 +112,49 @@ class Answer:
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
-    request: Request | None = field(default=None, repr=False)  # what it answers
+    request: Request | None = field(default=None, repr=False)  # the request that it answers
 
     @property
     def ok(self) -> bool:
         return 200 <= self.status < 300
 
     def json(self) -> dict[str, Any]:
-        """The JSON object in the body; empty where there is none."""
+        """Return the JSON object in the body; empty where there is none."""
         found = parsed(self.body)
         return found if isinstance(found, dict) else {}
 
 
 def open_session(*, connections: int = 0, reach: Reach = ANYWHERE) -> aiohttp.ClientSession:
-    """A session that many accounts can share: no cookies, and no limit on connections unless given."""
+    """Return a session that many accounts can share: no cookies, and no limit on connections unless given."""
     connector = aiohttp.TCPConnector(
         limit=connections, keepalive_timeout=KEEP_ALIVE, socket_factory=reach.open_socket
     )
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        request_class=LookingRequest,
+        middlewares=(send_once,),
+    )
 
 
 def gateway_url(text: str, *, label: str) -> URL:
-    """The address of a gateway as an operator typed it; raises CredentialsError."""
+    """Return the address of a gateway as an operator typed it; raise CredentialsError."""
     try:
-        url = URL(text)
-    except ValueError:
-        url = URL()
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise CredentialsError(f"{label} is not an http or https address.")
-    if url.user or url.password or url.query_string or url.fragment:
+        found = web_address(text)
+    except BadWebAddressError as error:
+        raise CredentialsError(f"{label} is not an http or https address.") from error
+    if found.query:
         raise CredentialsError(f"{label} may hold a host and a path, and nothing else.")
-    return url
+    return URL(str(found))
 
 
 def below(url: URL, *names: str) -> URL:
-    """The address below `url`, each name one step of its path whatever characters it has."""
+    """Return the address below `url`; each name is one step of its path, whatever characters it has."""
     return url.joinpath(*(quote(name, safe="") for name in names), encoded=True)
 
 
 def json_request(method: str, url: URL, *, headers: Mapping[str, str], payload: object = None) -> Request:
-    """A request with a JSON body, or with none."""
+    """Return a request with a JSON body, or with none."""
     if payload is None:
         return Request(method=method, url=url, headers=headers)
     body = json.dumps(payload).encode()
@@ -141,7 +164,7 @@ def json_request(method: str, url: URL, *, headers: Mapping[str, str], payload: 
 async def exchange(
     session: aiohttp.ClientSession, request: Request, *, connect: float, total: float
 ) -> Answer | Unanswered:
-    """Send the request once and read the answer; never raises for what the network or the server does."""
+    """Send the request once and read the answer; never raises for a failure of the network or the server."""
     # Not `sock_connect`: looking up the name and waiting for a free connection count too.
     timeout = aiohttp.ClientTimeout(connect=connect, total=total)
     try:
@@ -156,9 +179,10 @@ async def exchange(
             body = await _read(response)
             return Answer(status=response.status, headers=response.headers, body=body, request=request)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        # Its text may hold the address with whatever is in it: the type is enough.
+        # The error's text may hold the address with its secrets: the type is enough.
         logger.info("%s on %s to %s", type(error).__name__, request.method, request.url.host)
-        return without_answer(error, connect=connect, total=total)
+        unanswered = without_answer(error, connect=connect, total=total)
+        return _with_place(unanswered, error, request.url, connect=connect, total=total)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -170,31 +194,54 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
+def _with_place(
+    unanswered: Unanswered, error: Exception, url: URL, *, connect: float, total: float
+) -> Unanswered:
+    """Return the outcome with the cause, the host and the port in its reason."""
+    if isinstance(unanswered, AccountBlocked):
+        return unanswered
+    sent = isinstance(unanswered, Unknown)
+    said = describe_connection_error(
+        error,
+        url.host or "",
+        url.port,
+        Step.SEND if sent else Step.CONNECT,
+        seconds=total if sent else connect,
+        otherwise=unanswered.reason,
+    )
+    return replace(unanswered, reason=said)
+
+
 def without_answer(error: Exception, *, connect: float, total: float) -> Unanswered:
-    """What a failure of the network or of aiohttp means for the message."""
+    """Return what a failure of the network or of aiohttp means for the message."""
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, OutOfReachError):
         return AccountBlocked(reason=OutOfReachError.reason)
     for kind, reason in NOTHING_LEFT.items():
         if isinstance(error, kind):
-            return TryAgain(reason=reason.format(connect=connect))
+            return Unreachable(reason=reason.format(connect=connect))
     for kind, reason in MAY_HAVE_ARRIVED.items():
         if isinstance(error, kind):
             return Unknown(reason=reason.format(total=total))
     return Unknown(reason="the answer of the gateway cannot be read")
 
 
+def nothing_sent(unanswered: Unanswered) -> Unanswered:
+    """Return an outcome without doubt for a question or a login that got no answer: no message was sent yet."""
+    return ServerError(reason=unanswered.reason) if isinstance(unanswered, Unknown) else unanswered
+
+
 def meaning(status: int, statuses: Mapping[int, Failure]) -> Failure:
-    """The outcome that a failed status stands for."""
+    """Return the outcome of a failed status."""
     if status in statuses:
         return statuses[status]
     if status >= 500:
         return Unknown
     # A redirect was not followed, so nothing was acted on: the address is wrong.
-    return Rejected if status >= 400 else TryAgain
+    return Rejected if status >= 400 else Unreachable
 
 
 def retry_after(answer: Answer, *, now: datetime) -> float | None:
-    """The seconds that the server asks to wait, said as a number or as a date; at most a day."""
+    """Return the seconds that the server asks to wait, given as a number or as a date; at most a day."""
     said = answer.headers.get("Retry-After", "").strip()
     try:
         seconds = float(said)
@@ -204,7 +251,7 @@ def retry_after(answer: Answer, *, now: datetime) -> float | None:
 
 
 def _seconds_until(date: str, answer: Answer, now: datetime) -> float:
-    """The date is the server's, and so is the clock to read it by, where the answer tells it."""
+    """Return the seconds until a date of the server, by the server's own clock where the answer tells it."""
     until = _date(date)
     return (
         math.nan

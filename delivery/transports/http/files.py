@@ -1,4 +1,4 @@
-"""Files on their way out: read from the disk piece by piece, so that none is ever whole in memory."""
+"""Sends files: read from the disk piece by piece, so that a file is never whole in memory."""
 
 import asyncio
 import base64
@@ -14,18 +14,24 @@ from yarl import URL
 from delivery.outcomes import Rejected, TryAgain
 from delivery.transports.base import Media
 from delivery.transports.http.exchange import Request
+from delivery.transports.leaving import keep_back
 
 PIECE = 2**18
 
 
 async def opened(media: Media, *, most_bytes: int) -> BinaryIO | Rejected | TryAgain:
-    """The file, open; or why it cannot be sent."""
+    """Open the file, or return why it cannot be sent.
+
+    A folder may vanish in the middle of a run, and come back. This is a fault of the installation, not of the recipient
+    or the service: the engine holds such a message back, and looks for the file before it begins the next one.
+    """
     try:
         file = await asyncio.to_thread(media.open)
-    except FileNotFoundError:
-        return Rejected(reason=f"the file {media.filename} is not there any more", code="media_missing")
-    except OSError:
-        return TryAgain(reason=f"the file {media.filename} cannot be read")
+    except OSError as error:
+        keep_back(f"the file {media.filename} cannot be read", cause=error)
+        if not isinstance(error, FileNotFoundError):
+            return TryAgain(reason=f"the file {media.filename} cannot be read")
+        return Rejected(reason=f"the file {media.filename} no longer exists", code="media_missing")
     if size(file) <= most_bytes:
         return file
     file.close()
@@ -42,7 +48,7 @@ def size(file: BinaryIO) -> int:
 def form_request(
     url: URL, *, headers: Mapping[str, str], fields: Mapping[str, str], media: Media, file: BinaryIO
 ) -> Request:
-    """A POST of a form with the file in its field `file`."""
+    """Return a POST of a form with the file in its field `file`."""
     # Names as browsers write them, in UTF-8: services do not decode percent signs.
     form = aiohttp.FormData(quote_fields=False)
     for name, value in fields.items():
@@ -54,7 +60,7 @@ def form_request(
 def json_request_with_file(
     url: URL, *, headers: Mapping[str, str], payload: Callable[[str], Mapping[str, Any]], file: BinaryIO
 ) -> Request:
-    """A POST of `payload(content)`, where `content` stands for the file in base64."""
+    """Return a POST of `payload(content)`, where `content` stands for the file in base64."""
     hole = secrets.token_hex(16)  # cannot be guessed, so no message can hold it
     before, after = json.dumps(payload(hole)).encode().split(hole.encode())
     length = len(before) + -(-size(file) // 3) * 4 + len(after)

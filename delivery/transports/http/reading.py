@@ -1,4 +1,4 @@
-"""Reads what others wrote: whatever is missing or is something else than expected is simply not there.
+"""Reads data that others wrote: a value that is missing or of an unexpected type counts as absent.
 
 A service may leave a field out, send null for it, or send an object where it used to send a string; none of that
 may break a webhook or lose a message's id.
@@ -14,7 +14,7 @@ from delivery.transports.base import sendable
 
 
 def parsed(body: bytes) -> Any:
-    """The JSON in the body; None where there is none."""
+    """Return the JSON in the body; None where there is none."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -22,7 +22,7 @@ def parsed(body: bytes) -> Any:
 
 
 def at(value: object, *path: str | int) -> Any:
-    """What lies at the end of the path; None if any step of it is not there."""
+    """Return the value at the end of the path; None if any step of it is missing."""
     for step in path:
         if isinstance(step, str) and isinstance(value, dict):
             value = value.get(step)
@@ -34,13 +34,13 @@ def at(value: object, *path: str | int) -> Any:
 
 
 def text(value: object, *path: str | int) -> str:
-    """The string there, or nothing; without what no database takes, half characters and NUL."""
+    """Return the string there, or ''; without half characters and NUL, which no database takes."""
     found = at(value, *path)
     return sendable(found).replace("\x00", "") if isinstance(found, str) else ""
 
 
 def items(value: object, *path: str | int) -> list[Any]:
-    """The list there; an object alone is a list of one."""
+    """Return the list there; an object alone is a list of one."""
     found = at(value, *path)
     if isinstance(found, list):
         return found
@@ -48,7 +48,7 @@ def items(value: object, *path: str | int) -> list[Any]:
 
 
 def moment(seconds: object, *, otherwise: datetime) -> datetime:
-    """A time in seconds since 1970, as a number or as its digits."""
+    """Return a time given in seconds since 1970, as a number or as its digits."""
     try:
         return datetime.fromtimestamp(float(seconds), UTC)  # type: ignore[arg-type]  # refused below
     except (TypeError, ValueError, OverflowError, OSError):
@@ -56,7 +56,7 @@ def moment(seconds: object, *, otherwise: datetime) -> datetime:
 
 
 def picture(data: str) -> bytes:
-    """A PNG in base64, also behind `data:image/png;base64,`; nothing where there is none."""
+    """Return a PNG given in base64, also behind `data:image/png;base64,`; empty where there is none."""
     try:
         return base64.b64decode(data.rpartition(",")[2], validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""What all transports that speak HTTP share: the order of the steps, and what a failed answer means."""
+"""The base of all transports that use HTTP: the order of the steps, and the meaning of a failed answer."""
 
 import asyncio
 from abc import abstractmethod
@@ -15,18 +15,15 @@ from delivery.outcomes import (
     Outcome,
     RateLimited,
     Rejected,
+    ServerError,
     TryAgain,
     Unknown,
+    Unreachable,
 )
-from delivery.transports.base import (
-    AccountState,
-    Media,
-    Message,
-    Transport,
-    UnansweredError,
-    Uploaded,
-)
+from delivery.transports.base import AccountState, Media, Message, Transport, UnansweredError, Uploaded
 from delivery.transports.http.exchange import (
+    FOR_EVERYBODY,
+    NOT_THE_SERVICE,
     STATUSES,
     Answer,
     Failure,
@@ -42,16 +39,16 @@ from delivery.transports.http.reading import parsed, text
 
 
 class HttpTransport(Transport):
-    """The story of every kind that speaks HTTP: build a request, exchange it, read the answer.
+    """The base of every kind that uses HTTP: build a request, exchange it, read the answer.
 
     A kind overrides the steps: `prepare`, which sets `headers`; `build_message` and `parse_sent`; `build_upload` and
     `parse_uploaded` where it has media handles, else `build_with_file`; `ask_state`; `statuses`, `describe` or
-    `parse_failure` where its service means something else by a status.
+    `parse_failure` where its service gives a status another meaning.
     """
 
     statuses: ClassVar[Mapping[int, Failure]] = STATUSES
     most_file_bytes: ClassVar[int] = 100 * 10**6
-    headers: Mapping[str, str] = MappingProxyType({})  # of every request: mostly what proves who we are
+    headers: Mapping[str, str] = MappingProxyType({})  # for every request: mostly our authorization
 
     async def send(self, message: Message, key: str) -> Outcome:
         if message.media is None or self.capabilities.media_handles:
@@ -60,7 +57,7 @@ class HttpTransport(Transport):
         if isinstance(file, Rejected | TryAgain):
             return file
         with file:
-            # In a thread: it looks into the file, and may read all of it.
+            # In a thread, since this opens the file and may read all of it.
             request = await asyncio.to_thread(self.build_with_file, message, message.media, key, file)
             return await self._send(request, total=self.timeouts.upload)
 
@@ -76,8 +73,8 @@ class HttpTransport(Transport):
         if not self.capabilities.media_handles:
             return await super().upload(media)
         result = await self._upload(media)
-        # Nobody sees an upload: one that may have arrived is simply made again.
-        return TryAgain(reason=result.reason) if isinstance(result, Unknown) else result
+        # No person sees an upload: one that may have arrived is simply repeated.
+        return ServerError(reason=result.reason) if isinstance(result, Unknown) else result
 
     async def _upload(self, media: Media) -> Uploaded | Outcome:
         file = await opened(media, most_bytes=self.most_file_bytes)
@@ -90,7 +87,7 @@ class HttpTransport(Transport):
         return self.parse_uploaded(answer) if answer.ok else self.parse_failed_upload(answer)
 
     async def ask(self, request: Request) -> dict[str, Any]:
-        """The JSON object that answers a question; raises UnansweredError."""
+        """Return the JSON object that answers a question; raise UnansweredError."""
         answer = await self.answered(request)
         found = answer.json()
         if not found:
@@ -98,7 +95,7 @@ class HttpTransport(Transport):
         return found
 
     async def ask_list(self, request: Request) -> list[Any]:
-        """The JSON list that answers a question; raises UnansweredError."""
+        """Return the JSON list that answers a question; raise UnansweredError."""
         answer = await self.answered(request)
         found = parsed(answer.body)
         if not isinstance(found, list):
@@ -106,23 +103,23 @@ class HttpTransport(Transport):
         return found
 
     async def answered(self, request: Request) -> Answer:
-        """The answer to a question, if it is a good one; raises UnansweredError."""
+        """Return the answer to a question if its status is good; raise UnansweredError."""
         answer = await self.exchange(request)
         if not isinstance(answer, Answer):
-            raise UnansweredError(answer)
+            raise UnansweredError(answer, silent=True)
         if not answer.ok:
             raise UnansweredError(self.parse_failure(answer))
         return answer
 
     async def ask_for(self, request: Request, *path: str | int) -> str:
-        """The words at the end of the path in the answer; raises UnansweredError, also where there are none."""
+        """Return the text at the end of the path in the answer; raise UnansweredError, also where there is none."""
         answer = await self.answered(request)
         if found := text(answer.json(), *path):
             return found
         raise UnansweredError(self.unreadable(answer))
 
     async def answered_if_there(self, request: Request) -> Answer | None:
-        """The answer to what is asked of a session; None where there is none. Raises UnansweredError."""
+        """Return the answer to a question about a session; None where there is no session. Raise UnansweredError."""
         try:
             return await self.answered(request)
         except UnansweredError as error:
@@ -131,7 +128,7 @@ class HttpTransport(Transport):
             raise
 
     def request(self, method: str, url: URL, payload: object = None) -> Request:
-        """A request with our headers, and with JSON where there is something to say."""
+        """Return a request with our headers, and with JSON where there is a payload."""
         return json_request(method, url, headers=self.headers, payload=payload)
 
     async def exchange(self, request: Request, *, total: float | None = None) -> Answer | Unanswered:
@@ -140,54 +137,61 @@ class HttpTransport(Transport):
 
     @abstractmethod
     def build_message(self, message: Message, key: str) -> Request | Rejected:
-        """The request that sends the message, or why there can be none."""
+        """Return the request that sends the message, or the outcome where there can be none."""
 
     @abstractmethod
     def parse_sent(self, answer: Answer) -> Outcome:
         """Read the answer of a service that took the message; `unreadable` where it cannot be read."""
 
     def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request | Rejected:
-        """The request that sends the message with its file; only asked where there are no media handles."""
+        """Return the request that sends the message with its file; used only without media handles."""
         raise NotImplementedError
 
     def build_upload(self, media: Media, file: BinaryIO) -> Request:
-        """The request that hands over the file; only asked where there are media handles."""
+        """Return the request that uploads the file; used only with media handles."""
         raise NotImplementedError
 
     def parse_uploaded(self, answer: Answer) -> Uploaded | Outcome:
-        """Read the handle out of the answer to an upload."""
+        """Return the handle from the answer to an upload."""
         raise NotImplementedError
 
     def parse_failed_upload(self, answer: Answer) -> Uploaded | Outcome:
-        """What an answer to an upload means that is not 2xx."""
+        """Return the outcome of an answer to an upload that is not 2xx."""
         return self.parse_failure(answer)
 
     def parse_failure(self, answer: Answer) -> Outcome:
-        """What an answer that is not 2xx means."""
+        """Return the outcome of an answer that is not 2xx."""
         code, detail = self.describe(answer)
         reason = self.said(answer, detail or code)
         failure = meaning(answer.status, self.statuses)
+        after = retry_after(answer, now=datetime.now(UTC))
         if failure is RateLimited or failure is NotConnected:
-            return failure(after=retry_after(answer, now=datetime.now(UTC)), reason=reason)
+            return failure(after=after, reason=reason)
+        if failure is ServerError:
+            return ServerError(after=after, reason=reason, everybody=answer.status in FOR_EVERYBODY)
+        if failure is Rejected and answer.status in NOT_THE_SERVICE and not answer.json():
+            return Unreachable(reason=f"{reason}: what answers there is not the service; check the address")
         if failure is Rejected:
             return Rejected(reason=reason, code=self.safe(code) or str(answer.status))
         return failure(reason=reason)
 
     def describe(self, answer: Answer) -> tuple[str, str]:
-        """The service's own code and words for a failure; empty where it has none."""
+        """Return the service's own code and words for a failure; empty where it has none."""
         found = answer.json()
         code, detail = found.get("error"), found.get("message")
         return code if isinstance(code, str) else "", detail if isinstance(detail, str) else ""
 
     async def ask_state(self) -> AccountState:
-        """Ask the service how the account is; raises UnansweredError."""
+        """Ask the service for the account's state; raise UnansweredError."""
         raise NotImplementedError
 
     async def status(self) -> AccountState:
-        """That the question failed says something about the account too."""
+        """Return the account's state; a failed question says something about the account too."""
+        self.why, self.silent = "", False
         try:
             return await self.ask_state()
         except UnansweredError as error:
+            self.why, self.silent = str(error), error.silent
             match error.outcome:
                 case AccountBlocked():
                     return AccountState.BLOCKED
@@ -200,7 +204,7 @@ class HttpTransport(Transport):
         return Unknown(reason=self.said(answer, "the answer cannot be read"))
 
     def said(self, answer: Answer, detail: str) -> str:
-        """A reason for people: the status, and what the service said about it."""
+        """Return a reason for people: the status, and what the service said about it."""
         told = self.safe(detail)
         return (
             f"the gateway answered {answer.status}: {told}"

@@ -1,1 +1,1 @@
-"""E-mails: how one is written, how it is handed to a mail server, and what the server's answers mean."""
+"""E-mail for transports: writing one, handing it to a mail server, and the meaning of the server's answers."""

@@ -1,9 +1,13 @@
-"""Turns a message into an e-mail: Django's own, which is written out for SMTP and taken by every provider.
+"""Turns a message into an e-mail: Django's own class, which is written out for SMTP and taken by every provider.
 
-The identity of an e-mail is its Message-ID, made from the key: the same over every attempt, so that whoever looks for
-doubles finds them. It saves nobody from them, which is why e-mail is not called idempotent.
+The identity of an e-mail is its Message-ID, made from the key: the same in every attempt, so that doubles can be found.
+It does not prevent doubles, so e-mail does not count as idempotent.
+
+A Message-ID is sealed: it ends in letters that only its recipient gets to see, made from the key, the password and the
+recipient's own unsubscribe link. A person who answers it has received it; others of the same run cannot guess it.
 """
 
+import hmac
 import io
 import re
 from datetime import UTC, datetime
@@ -31,26 +35,31 @@ from delivery.transports.base import (
 from delivery.transports.mail.html import html_of
 
 Mail = EmailMultiAlternatives
-# What mail programs show inside a message; anything else is attached.
+# Types that mail programs show inside a message; others are attached.
 SHOWN_INLINE = frozenset({"image/png", "image/jpeg", "image/gif"})
-# Others are made of parts, and would be read as such.
+# Other main types are made of parts, and would be read as such.
 FILES = frozenset({"application", "audio", "font", "image", "model", "text", "video"})
 LONGEST_SUBJECT = 900  # a line has at most 998 bytes (RFC 5322), and a word is never broken
+SEAL_LENGTH = 24
+_SEALED = re.compile(rf"\.[0-9a-f]{{{SEAL_LENGTH}}}\Z")
 _MAILBOX = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
 # Lines of any length and any character get through: not every server takes 8-bit text.
 _QUOTED = Charset("utf-8")
 _QUOTED.body_encoding = QP
-# A link that is longer than a line would otherwise stand on a line of its own, which not everybody reads.
+# A link longer than a line would otherwise be put on a line of its own, which some programs do not read.
 _LONG_LINES = compat32.clone(max_line_length=998)
 
 SENDER_FIELDS = (
     CredentialField(name="from_address", label="Sender's address", help="For example news@school.example."),
     CredentialField(name="from_name", label="Sender's name", required=False),
     CredentialField(
-        name="reply_to", label="Answers go to", required=False, help="Where not to the sender's address."
+        name="reply_to",
+        label="Answers go to",
+        required=False,
+        help="If replies should not go to the sender's address.",
     ),
     CredentialField(
-        name="copy_to", label="Copies go to", required=False, help="Each e-mail is also sent there, unseen."
+        name="copy_to", label="Copies go to", required=False, help="Each e-mail is also sent there (Bcc)."
     ),
     CredentialField(
         name="unsubscribe",
@@ -65,13 +74,13 @@ SENDER_FIELDS = (
 
 
 class AddressError(ValueError):
-    """Not an address that e-mail can be sent to."""
+    """Raised for an address that e-mail cannot be sent to."""
 
 
 class Sender:
-    """Who the e-mails are from, as the credentials say; raises CredentialsError."""
+    """The sender of the e-mails, from the credentials; raises CredentialsError."""
 
-    def __init__(self, credentials: Credentials, *, shows_pictures: bool = True) -> None:
+    def __init__(self, credentials: Credentials, *, shows_pictures: bool = True, seals: bool = False) -> None:
         self._inline = SHOWN_INLINE if shows_pictures else frozenset()
         self.address = _checked(credentials, "from_address", "Sender's address")
         self.domain = self.address.rpartition("@")[2]
@@ -80,9 +89,11 @@ class Sender:
         name = credentials["from_name"]
         self.mailbox = formataddr((str(Header(name, "utf-8")) if not name.isascii() else name, self.address))
         self._link_shown = credentials["unsubscribe"] == "link"
+        self._seals = seals  # where answers are read
+        self._secret = credentials.get("password", "")
 
     def compose(self, message: Message, key: str, content: bytes = b"") -> Mail | Rejected:
-        """The e-mail; `content` is that of the message's file."""
+        """Return the e-mail; `content` is that of the message's file."""
         try:
             to = mailbox(message.address)
         except AddressError as error:
@@ -106,25 +117,37 @@ class Sender:
         mail.attach_alternative(html_of(text, image=image, unsubscribe_url=link), "text/html")
         return mail
 
-    def message_id(self, key: str) -> str:
-        return f"<{quote(key, safe='')}@{self.domain}>"
+    def message_id(self, message: Message, key: str) -> str:
+        return f"<{quote(key, safe='')}{self._seal(message, key)}@{self.domain}>"
+
+    def _seal(self, message: Message, key: str) -> str:
+        """Return the seal; empty where answers are not read, or where there is no secret to make it from."""
+        secret = f"{self._secret}\n{message.unsubscribe_url}".strip()
+        digest = hmac.new(secret.encode(), f"{key}\n{message.address}".encode(errors="replace"), "sha256")
+        return f".{digest.hexdigest()[:SEAL_LENGTH]}" if secret and self._seals else ""
 
     def _headers(self, message: Message, key: str) -> dict[str, str]:
-        headers = {"Message-ID": self.message_id(key), "Date": format_datetime(datetime.now(UTC))}
+        headers = {"Message-ID": self.message_id(message, key), "Date": format_datetime(datetime.now(UTC))}
         if message.unsubscribe_url:
             headers["List-Unsubscribe"] = f"<{message.unsubscribe_url}>"
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         return headers
 
 
+def is_sealed(message_id: str, domain: str) -> bool:
+    """Decide whether a Message-ID has the form of ours and is sealed; only the database knows whether it is ours."""
+    local, _, place = message_id.strip("<>").rpartition("@")
+    return place.lower() == domain.lower() and _SEALED.search(local) is not None
+
+
 def _header(text: str) -> str:
-    """On one line that a mail server reads to its end, and without what would begin another header."""
+    """Return the value on one line of a length that mail servers read, without characters that begin a new header."""
     visible = "".join(letter for letter in sendable(text) if letter.isspace() or letter >= " ")
     return " ".join(visible.split())[:LONGEST_SUBJECT]
 
 
 def written_out(mail: Mail) -> bytes:
-    """The e-mail as it travels."""
+    """Return the e-mail as bytes for SMTP."""
     mail.encoding = _QUOTED
     written = io.BytesIO()
     BytesGenerator(written, mangle_from_=False, policy=_LONG_LINES).flatten(mail.message(), linesep="\r\n")
@@ -132,7 +155,7 @@ def written_out(mail: Mail) -> bytes:
 
 
 def mailbox(address: str) -> str:
-    """The address in the letters that mail servers understand; raises AddressError."""
+    """Return the address in the letters that mail servers understand; raise AddressError."""
     local, at, domain = address.strip().rpartition("@")
     if not at or not local or not domain:
         raise AddressError("this is not an e-mail address")
@@ -156,7 +179,7 @@ def _checked(credentials: Credentials, name: str, label: str) -> str:
 
 
 def _attachment(media: MediaRef, content: bytes, image: str) -> MIMEBase:
-    """The file; `image` is the Content-ID of a picture that is shown in the message."""
+    """Return the file as an attachment; `image` is the Content-ID of a picture that is shown in the message."""
     main, _, sub = media.content_type.partition("/")
     part = MIMEBase(main, sub) if main in FILES and sub else MIMEBase("application", "octet-stream")
     part.set_payload(content)

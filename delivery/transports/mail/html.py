@@ -1,4 +1,4 @@
-"""The HTML side of an e-mail, made from its text: what a person wrote is shown, never run."""
+"""Makes the HTML version of an e-mail from its text: a person's words are shown, never run."""
 
 import re
 from html import escape
@@ -9,7 +9,7 @@ _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 def html_of(text: str, *, image: str = "", unsubscribe_url: str = "") -> str:
-    """`text` as a page of paragraphs with its links; `image` is the Content-ID of a picture to show above."""
+    """Return `text` as a page of paragraphs with its links; `image` is the Content-ID of a picture to show above."""
     # `dir="auto"` shows each paragraph in the direction of its own script.
     shown = [f'<p dir="auto">{_paragraph(each)}</p>' for each in _PARAGRAPHS.split(text.strip()) if each]
     if image:

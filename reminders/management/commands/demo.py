@@ -1,4 +1,4 @@
-"""A demo operator with three sandbox accounts, their groups and a reminder that is ready to fire."""
+"""Makes a demo operator with three sandbox accounts, their groups and a reminder that is ready to fire."""
 
 from typing import Any
 
@@ -26,23 +26,28 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--quiet", action="store_true", help="Do not print the login.")
+        parser.add_argument(
+            "--sandbox",
+            metavar="URL",
+            help="Where the sandbox is now; accounts that led to it follow it there.",
+        )
 
     def handle(self, *_: Any, **options: Any) -> None:
         if not settings.DEBUG:
             raise CommandError("The demo has a known password: it is only made with DEBUG=true.")
-        if User.objects.filter(username=USERNAME).exists():
-            follow_the_sandbox()
-        else:
-            make_demo()
+        if not User.objects.filter(username=USERNAME).exists():
+            make_demo(options["sandbox"] or settings.SANDBOX_URL)
+        elif options["sandbox"]:
+            follow_the_sandbox(options["sandbox"])
         if not options["quiet"]:
             self.stdout.write(f"Log in as {USERNAME} with the password {PASSWORD}.")
 
 
 @transaction.atomic
-def make_demo() -> None:
+def make_demo(sandbox: str) -> None:
     owner = User.objects.create_superuser(username=USERNAME, password=PASSWORD, first_name="Demo")
     tag = Tag.objects.create(owner=owner, name="Everyone")
-    accounts = [_account(owner, name) for name in ACCOUNTS]
+    accounts = [_account(owner, name, sandbox) for name in ACCOUNTS]
     for account in accounts:
         _groups(account, tag)
     reminder = Reminder.objects.create(
@@ -59,15 +64,33 @@ def make_demo() -> None:
         ReminderAccount.objects.create(reminder=reminder, account=account, position=position)
 
 
-def follow_the_sandbox() -> None:
-    """It may listen on another port than the last time."""
-    for account in Account.objects.filter(owner__username=USERNAME, transport="sandbox"):
-        if account.credentials.get("base_url") != settings.SANDBOX_URL:
-            account.credentials = {**account.credentials, "base_url": settings.SANDBOX_URL}
+@transaction.atomic
+def follow_the_sandbox(url: str) -> None:
+    """Set all accounts of this checkout's sandbox to its current address: its port may have changed.
+
+    The accounts of the demo hold its last address. Accounts with any other address stay as they are.
+    """
+    accounts = list(Account.objects.filter(transport="sandbox"))
+    last = {_address(account) for account in accounts if _made_by_demo(account)}
+    for account in accounts:
+        if _address(account) in last - {url}:
+            account.credentials = {**account.credentials, "base_url": url}
             account.save(update_fields=["credentials"])
 
 
-def _account(owner: User, name: str) -> Account:
+def _address(account: Account) -> str:
+    return str(account.credentials.get("base_url", ""))
+
+
+def _made_by_demo(account: Account) -> bool:
+    return account.credentials.get("token") == _token(account.credentials.get("account", ""))
+
+
+def _token(slug: str) -> str:
+    return f"demo-{slug}"
+
+
+def _account(owner: User, name: str, sandbox: str) -> Account:
     slug = name.lower().replace(" ", "-")
     return Account.objects.create(
         owner=owner,
@@ -75,12 +98,12 @@ def _account(owner: User, name: str) -> Account:
         channel=Channel.WHATSAPP,
         transport="sandbox",
         status=Account.Status.ACTIVE,
-        credentials={"base_url": settings.SANDBOX_URL, "account": slug, "token": f"demo-{slug}"},
+        credentials={"base_url": sandbox, "account": slug, "token": _token(slug)},
     )
 
 
 def _groups(account: Account, tag: Tag) -> None:
-    """The groups that the sandbox has for this account."""
+    """Add the groups that the sandbox has for this account."""
     slug = account.credentials["account"]
     found = [
         Recipient(

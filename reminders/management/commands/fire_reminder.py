@@ -3,7 +3,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from delivery import events
+from delivery import live
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from delivery.management.run_command import describe, find_user
@@ -26,5 +26,5 @@ class Command(BaseCommand):
             run = fire(reminder, by=find_user(options["user"]))
         except (NothingToSendError, WrongStateError, PermissionDenied) as error:
             raise CommandError(str(error), returncode=1) from error
-        events.flush()
+        live.flush()
         self.stdout.write(describe(run))

@@ -8,7 +8,7 @@ from delivery import audience
 from delivery.management.run_command import find_user
 from delivery.window import zone_of
 from reminders.models import Reminder
-from reminders.timeline import Firing, next_firings, rhythm
+from reminders.next_firings import Firing, next_firings, rhythm
 
 HEADER = ("When", "Reminder", "Owner", "To", "How often")
 
@@ -62,7 +62,7 @@ def _reach(reminder: Reminder) -> str:
 
 
 def table(lines: list[tuple[str, ...]]) -> list[str]:
-    """In columns; the last one needs no padding."""
+    """Return the lines in columns; the last column needs no padding."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER) - 1)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)) for line in lines

@@ -4,6 +4,14 @@ const CALM = 1000;
 
 const timers = new Map();
 
+// Parts that tell how accounts are: data-accounts="5 7". Another state of one of them is worth a new look.
+export function redrawAccount(account) {
+  for (const part of document.querySelectorAll(`[data-accounts~="${account}"]`)) {
+    if (part.dataset.run) redrawPartials(part.dataset.run);
+    else part.dispatchEvent(new CustomEvent("account-changed"));
+  }
+}
+
 export function redrawPartials(run) {
   if (timers.has(run) || !document.querySelector(`[data-snapshot][data-run="${run}"]`)) return;
   timers.set(

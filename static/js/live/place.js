@@ -2,7 +2,7 @@
 //   data-run="12"          holds data-text="sent" (any text of the message), data-part (a bar's segment), data-count
 //   data-run-status="12"   holds a pill; data-account-status="5" as well
 //   data-unread            the bell's number
-const BAR_WIDTH = 1000; // activity/plots.py draws in the same units
+const BAR_WIDTH = 1000; // activity/components/plots.py draws in the same units
 
 export function placeRun(message) {
   for (const place of document.querySelectorAll(`[data-run="${message.run}"]`)) {

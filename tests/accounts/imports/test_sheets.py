@@ -4,11 +4,12 @@ import datetime as dt
 import io
 import re
 import zipfile
+from typing import Any
 
 import openpyxl
 import pytest
 
-from accounts.imports.sheets import Format, SheetError, detect, opened
+from accounts.imports.sheets import MOST_COLUMNS, Format, SheetError, detect, opened
 
 TEXT = "Name;Telefon\nJörg Müller;+49 151 12345678\nZoë „Z“;0060123456789\n"
 ROWS = [["Name", "Telefon"], ["Jörg Müller", "+49 151 12345678"], ["Zoë „Z“", "0060123456789"]]
@@ -222,3 +223,74 @@ def test_a_field_without_an_end_is_named() -> None:
     found = Format(kind="csv", encoding="utf-8", delimiter=",")
     with opened(file, found) as sheet, pytest.raises(SheetError, match="breaks off"):
         list(sheet)
+
+
+def rebuilt(content: bytes, **parts: bytes) -> bytes:
+    """The workbook with other parts, packed; dots and slashes of their names are written as underscores."""
+    source, made = zipfile.ZipFile(io.BytesIO(content)), io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for entry in source.infolist():
+            key = entry.filename.replace("/", "_").replace(".", "_")
+            archive.writestr(entry.filename, parts.pop(key, source.read(entry)))
+    assert not parts
+    return made.getvalue()
+
+
+def test_styles_that_unpack_to_megabytes_are_not_read() -> None:
+    """Some kilobytes would take minutes and gigabytes of the process that serves pages."""
+    styles = b"<styleSheet %s><cellXfs>%s</cellXfs></styleSheet>" % (MAIN, b"<xf/>" * 400_000)
+    content = rebuilt(with_sheet(FIRST), xl_styles_xml=styles)
+    assert len(content) < 20_000
+    with pytest.raises(SheetError, match="too large once it is unpacked"):
+        rows(content)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        b"<row>%s</row>" % (b"<c/>" * 3_000_000),
+        b'<row r="2"/>' + b'<row r="1"/>' * 1_000_000,
+    ],
+    ids=["one row without an end", "rows that are none"],
+)
+def test_rows_that_never_come_are_not_waited_for(row: bytes) -> None:
+    with pytest.raises(SheetError, match="too large once it is unpacked"):
+        rows(with_sheet(row))
+
+
+def test_a_cell_far_to_the_right_makes_no_row_wider_than_it_can_be() -> None:
+    found = rows(with_sheet(b'<row r="1"><c r="XFD1"><v>1</v></c></row>'))
+    assert len(found[0]) == MOST_COLUMNS + 1
+
+
+def test_thousands_of_sheets_that_are_one_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = with_sheet(b'<row r="1"><c r="A1"><v>1</v></c></row>')
+    named = zipfile.ZipFile(io.BytesIO(content)).read("xl/workbook.xml")
+    sheet = re.search(rb"<sheet .*?/>", named)
+    assert sheet is not None
+    many = named.replace(sheet[0], sheet[0] * 3_000)
+    opened_parts = []
+    original = zipfile.ZipFile.open
+
+    def counted(self: zipfile.ZipFile, name: Any, *args: Any, **more: Any) -> Any:
+        opened_parts.append(str(getattr(name, "filename", name)))
+        return original(self, name, *args, **more)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", counted)
+    assert rows(rebuilt(content, xl_workbook_xml=many)) == rows(content)
+    assert sum("sheet1" in part for part in opened_parts) < 20
+
+
+def test_a_workbook_of_charts_alone_is_refused() -> None:
+    book = openpyxl.Workbook()
+    book.create_chartsheet("Chart")
+    book.remove(book.worksheets[0])
+    content = io.BytesIO()
+    book.save(content)
+    with pytest.raises(SheetError, match="no sheet with a table"):
+        rows(content.getvalue())
+
+
+def test_a_line_that_is_longer_than_any_table_is_refused() -> None:
+    with pytest.raises(SheetError, match="longer than any row"):
+        rows(b"Name,Phone\n" + b"," * 2_000_000 + b"\n")

@@ -5,11 +5,11 @@ import threading
 from pytest_django import Settings
 
 from accounts.models import Account, Recipient
-from delivery import engine
+from delivery.engine import pump as engine
 from delivery.models import Run
 from tests.delivery.stage import Stage, add_up, counted, serve
 from tests.factories import PartFactory
-from tests.reminders.conversation import hear
+from tests.reminders.conversations.conversation import hear
 
 
 def say_after(stage: Stage, account: Account, who: Recipient, text: str, *, messages: int) -> None:

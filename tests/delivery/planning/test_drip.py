@@ -13,9 +13,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Account, User
-from delivery.inbound import first_contacts
 from delivery.models import Run
-from delivery.planning import drip, foresight
+from delivery.planning import drip, forecasts
+from delivery.sessions import first_contacts
 from reminders.fire import fire
 from tests.delivery.stage import add_up, becomes
 from tests.factories import AccountFactory, AttemptFactory, LimitFactory, ReminderFactory
@@ -188,7 +188,7 @@ def test_nothing_left_needs_no_plan(account: Account) -> None:
 
 def test_the_forecast_of_a_drip_is_its_plan(account: Account) -> None:
     run = dripping(account, recipients=50)
-    found = foresight.forecast(run, now=WEDNESDAY)
+    found = forecasts.forecast(run, now=WEDNESDAY)
     assert found.fits
     assert found.finishes_at == plan_of(run)[-1]
     assert found.course.curve[-1].done == 50

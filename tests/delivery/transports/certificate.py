@@ -1,4 +1,4 @@
-"""A certificate for localhost that vouches for itself."""
+"""Certificates that vouch for themselves: a good one for localhost, and some with something wrong."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -11,20 +11,22 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """What a server on localhost needs, and the file in which a client finds it trusted."""
+def self_signed(
+    folder: Path, *, name: str = "localhost", begins: float = -1, ends: float = 1
+) -> tuple[ssl.SSLContext, Path]:
+    """What a server needs, and the file in which a client finds it trusted. It is valid from and to so many days."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(subject)
+        .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .not_valid_before(now + timedelta(days=begins))
+        .not_valid_after(now + timedelta(days=ends))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .sign(key, hashes.SHA256())
     )
     trusted, private = folder / "certificate.pem", folder / "key.pem"

@@ -18,13 +18,7 @@ from typing import ClassVar
 import aiohttp
 import pytest
 
-from delivery.outcomes import (
-    AccountBlocked,
-    RateLimited,
-    Rejected,
-    Sent,
-    TryAgain,
-)
+from delivery.outcomes import AccountBlocked, RateLimited, Rejected, Sent, ServerError, TryAgain, Unreachable
 from delivery.transports import kinds
 from delivery.transports.base import (
     AccountState,
@@ -39,6 +33,7 @@ from delivery.transports.base import (
     WebhookRequest,
 )
 from delivery.transports.http.exchange import open_session
+from delivery.transports.leaving import HeldBackError, looking_with
 from tests.delivery.transports.harness import (
     HASTY,
     MEANS,
@@ -159,6 +154,34 @@ class TransportContract(Stage):
         assert all(isinstance(outcome, Sent) for outcome in outcomes)
         assert len(harness.received()) == (1 if transport.capabilities.idempotent else 3)
 
+    # The last look
+
+    async def test_the_last_look_comes_before_each_message_and_lets_it_leave(
+        self, transport: Transport, harness: Harness, text: Message
+    ) -> None:
+        arrived = []
+
+        async def look() -> None:
+            arrived.append(len(harness.received()))
+
+        with looking_with(look):
+            assert isinstance(await transport.send(text, "k1"), Sent)
+            assert isinstance(await transport.send(text, "k2"), Sent)
+        assert arrived[0] == 0
+        assert arrived[-1] == 1
+
+    async def test_what_the_last_look_holds_back_does_not_leave_and_the_next_one_does(
+        self, transport: Transport, harness: Harness, text: Message
+    ) -> None:
+        async def look() -> None:
+            raise HeldBackError("the window closes")
+
+        with looking_with(look), pytest.raises(HeldBackError):
+            await transport.send(text, "k")
+        assert harness.received() == []
+        assert isinstance(await transport.send(text, "k"), Sent)
+        assert len(harness.received()) == 1
+
     # What an answer means
 
     async def test_whatever_a_service_does_has_its_outcome(
@@ -171,7 +194,7 @@ class TransportContract(Stage):
             text = replace(text, address=harness.refused_address)
         outcome = await (hasty if scenario is Scenario.HANGS else transport).send(text, "k")
 
-        assert type(outcome) is MEANS[scenario]
+        assert type(outcome) is {**MEANS, **harness.means}[scenario]
         assert not isinstance(outcome, Sent)
         assert outcome.reason
         if isinstance(outcome, Rejected):
@@ -202,7 +225,9 @@ class TransportContract(Stage):
     ) -> None:
         with nobody() as port:
             transport = harness.kind(harness.credentials_on(port), session, timeouts=HASTY)
-            assert isinstance(await transport.send(text, "k"), TryAgain)
+            outcome = await transport.send(text, "k")
+            assert isinstance(outcome, Unreachable)
+            assert outcome.reason.endswith(f":{port}")
             assert await transport.status() is AccountState.UNREACHABLE
 
     async def test_a_send_that_is_given_up_leaves_the_session_usable(
@@ -242,6 +267,9 @@ class TransportContract(Stage):
         if not transport.capabilities.pairing_code:
             with pytest.raises(NotOfferedError):
                 await transport.pairing_code("+4915112345678")
+        if not transport.capabilities.hidden_numbers:
+            with pytest.raises(NotOfferedError):
+                await transport.number_behind("77@lid")
         if not transport.capabilities.number_check:
             with pytest.raises(NotOfferedError):
                 await transport.check_number(harness.address)
@@ -366,7 +394,7 @@ class HandleContract(Stage):
         self, hasty: Transport, harness: Harness
     ) -> None:
         harness.enter(Scenario.HANGS)
-        assert isinstance(await hasty.upload(photo()), TryAgain)
+        assert isinstance(await hasty.upload(photo()), ServerError)
 
     async def test_a_failed_upload_is_an_outcome(self, transport: Transport, harness: Harness) -> None:
         harness.enter(Scenario.BLOCKED)
@@ -424,7 +452,7 @@ class GroupContract(Stage):
             elsewhere = harness.kind(harness.credentials_on(port), session)
             with pytest.raises(UnansweredError) as raised:
                 [contact async for contact in elsewhere.recipients()]
-        assert isinstance(raised.value.outcome, TryAgain)
+        assert isinstance(raised.value.outcome, Unreachable)
 
 
 def gone() -> io.BytesIO:

@@ -4,7 +4,7 @@ import hashlib
 import io
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -16,6 +16,7 @@ from delivery.outcomes import (
     Outcome,
     RateLimited,
     Rejected,
+    ServerError,
     TryAgain,
     Unknown,
 )
@@ -47,12 +48,16 @@ MEANS: dict[Scenario, type[Outcome]] = {
     Scenario.NOT_CONNECTED: NotConnected,
     Scenario.BLOCKED: AccountBlocked,
     Scenario.REJECTS: Rejected,
-    Scenario.REFUSES_FOR_NOW: TryAgain,
+    Scenario.REFUSES_FOR_NOW: ServerError,
     Scenario.BREAKS_AFTER: Unknown,
     Scenario.HANGS: Unknown,
     Scenario.CUTS: Unknown,
     Scenario.GARBAGE: Unknown,
 }
+# Of services without a session that could be down: they say only that they take nothing at the moment.
+NO_SESSION: dict[Scenario, type[Outcome]] = {Scenario.NOT_CONNECTED: ServerError}
+# Of mail servers: it is the recipient who cannot get it for now.
+OF_MAIL: dict[Scenario, type[Outcome]] = {Scenario.REFUSES_FOR_NOW: TryAgain}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,7 @@ class Harness(ABC):
     scenarios: ClassVar[frozenset[Scenario]] = frozenset(Scenario)  # those into which it can be brought
     address: ClassVar[str]
     refused_address: ClassVar[str] = ""
+    means: ClassVar[Mapping[Scenario, type[Outcome]]] = {}  # where its service means something else
     takes_key: ClassVar[bool] = False  # the key travels with a message, whether it saves from doubles or not
     longest_wait: ClassVar[float | None] = None  # seconds that it may ask for; None: it never names a wait
 

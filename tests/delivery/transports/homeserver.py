@@ -12,8 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from yarl import URL
 
-from delivery.transports.matrix import MatrixTransport
-from tests.delivery.transports.harness import SECRET, Harness, Received, Scenario
+from delivery.transports.matrix.send import MatrixTransport
+from tests.delivery.transports.harness import NO_SESSION, SECRET, Harness, Received, Scenario
 from tests.delivery.transports.synapse import DOMAIN, Synapse
 
 CLIENT = "/_matrix/client/v3"
@@ -24,6 +24,7 @@ class Homeserver(Harness):
     scenarios = frozenset(Scenario) - {Scenario.REFUSES_FOR_NOW}  # it has no word for that
     refused_address = f"!not-joined:{DOMAIN}"
     takes_key = True
+    means = NO_SESSION
     longest_wait = 10
 
     def __init__(self, synapse: Synapse) -> None:
@@ -36,6 +37,7 @@ class Homeserver(Harness):
         self.address = self.make_room("Grüße 👋🏽")  # type: ignore[misc]  # one of its own for each test
         self.scenario: Scenario | None = None
         self.logins = 0
+        self.asked: list[str] = []  # paths, in their order
         self._uploads = 0
         self._keys: dict[str, str] = {}
         self._over = asyncio.Event()
@@ -69,8 +71,20 @@ class Homeserver(Harness):
         if scenario is Scenario.BLOCKED:
             self.synapse.deactivate(self.user_id)
 
-    def make_room(self, name: str = "", *, alias: str = "") -> str:
-        told = {"name": name} if name else {}
+    def make_room(
+        self, name: str = "", *, alias: str = "", encrypted: bool = False, space: bool = False
+    ) -> str:
+        told: dict[str, Any] = {"name": name} if name else {}
+        if encrypted:
+            told["initial_state"] = [
+                {
+                    "type": "m.room.encryption",
+                    "state_key": "",
+                    "content": {"algorithm": "m.megolm.v1.aes-sha2"},
+                }
+            ]
+        if space:
+            told["creation_content"] = {"type": "m.space"}
         if alias:
             told["room_alias_name"] = f"{alias}-{self.localpart}"
         return str(self.ask("POST", "createRoom", told)["room_id"])
@@ -79,6 +93,11 @@ class Homeserver(Harness):
         room = quote(self.address)
         self.ask("POST", f"rooms/{room}/invite", {"user_id": friend.user_id})
         friend.ask("POST", f"rooms/{room}/join", {})
+
+    def encrypt(self, room: str) -> None:
+        """What a client does when somebody switches encryption on."""
+        path = f"rooms/{quote(room)}/state/m.room.encryption"
+        self.ask("PUT", path, {"algorithm": "m.megolm.v1.aes-sha2"})
 
     def say(self, room: str, words: str, **more: object) -> str:
         content = {"msgtype": "m.text", "body": words, **more}
@@ -117,6 +136,7 @@ class Homeserver(Harness):
         sends, uploads = "/send/" in request.path, request.path.endswith("/upload")
         if self.scenario is Scenario.NOT_CONNECTED and sends:
             return web.Response(status=503, text="no workers")
+        self.asked.append(request.path)
         self.logins += request.path.endswith("/login")
         answer = await self._asked(request)
         if sends and answer.status == 200:

@@ -5,6 +5,7 @@ import email
 import email.policy
 import hashlib
 import logging
+import re
 import ssl
 import warnings
 from dataclasses import dataclass, field
@@ -14,8 +15,8 @@ from urllib.parse import unquote
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from delivery.transports.email import EmailTransport
-from tests.delivery.transports.harness import SECRET, Harness, Received, Scenario
+from delivery.transports.email.send import EmailTransport
+from tests.delivery.transports.harness import OF_MAIL, SECRET, Harness, Received, Scenario
 
 USER = "sender@school.example"
 logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # the server's own log has all that it is told
@@ -53,6 +54,7 @@ class MailServer(Harness):
     address = "reader@example.com"
     refused_address = "nobody@example.com"
     takes_key = True
+    means = OF_MAIL
     sender = USER
 
     def __init__(self, *, tls: ssl.SSLContext | None = None, starttls: ssl.SSLContext | None = None) -> None:
@@ -220,7 +222,7 @@ def _received(mail: Delivered) -> Received:
         address=mail.recipients[0],
         text=mail.text(),
         chars=len(mail.text()),
-        key=unquote(local),
+        key=unquote(re.sub(r"\.[0-9a-f]{24}$", "", local)),
         media=hashlib.sha256(content).hexdigest() if files else "",
         filename=(files[0].get_filename() or "") if files else "",
     )

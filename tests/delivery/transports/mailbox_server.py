@@ -15,6 +15,7 @@ class MailboxServer:
         self.validity = 7
         self.commands: list[str] = []
         self.garbage = False
+        self.boasts = 0  # how long it says that a message is, where not as long as it is
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._converse, "127.0.0.1", 0)
@@ -70,4 +71,8 @@ class MailboxServer:
         found = re.fullmatch(r"(\d+) \(BODY\.PEEK\[\]<0\.(\d+)>\)", what)
         assert found is not None, what
         content = self.messages[int(found[1])][: int(found[2])]
-        return b"* 1 FETCH (UID %s BODY[]<0> {%d}\r\n%s)\r\n" % (found[1].encode(), len(content), content)
+        return b"* 1 FETCH (UID %s BODY[]<0> {%d}\r\n%s)\r\n" % (
+            found[1].encode(),
+            self.boasts or len(content),
+            content,
+        )

@@ -12,7 +12,10 @@ from tests.config.programs import PROJECT
 PAGE = PROJECT / "docs" / "adding-a-transport.md"
 TRANSPORT, TEST = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
-parrot = sys.modules.setdefault("delivery.transports.parrot", ModuleType("delivery.transports.parrot"))
+sys.modules.setdefault("delivery.transports.parrot", ModuleType("delivery.transports.parrot"))
+parrot = sys.modules.setdefault(
+    "delivery.transports.parrot.send", ModuleType("delivery.transports.parrot.send")
+)
 exec(compile(TRANSPORT, PAGE, "exec"), parrot.__dict__)
 exec(compile(TEST, PAGE, "exec"), globals())
 

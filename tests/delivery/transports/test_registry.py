@@ -39,12 +39,37 @@ def test_every_kind_can_fill_a_form() -> None:
         assert kind.default_capabilities.actions
 
 
-def test_the_folder_shows_the_kinds_and_keeps_their_parts_in_folders() -> None:
-    modules = {module.stem for module in Path(transports.__file__).parent.glob("*.py")}
-    assert modules == {"__init__", "base", *transports.kinds()}
+def test_every_kind_has_a_folder_of_its_own() -> None:
+    root = Path(transports.__file__).parent
+    assert {module.stem for module in root.glob("*.py")} == {"__init__", "base", "leaving"}
+    assert all((root / kind / "send.py").is_file() for kind in transports.kinds())
 
 
 def test_without_a_session_nothing_can_be_asked() -> None:
     made = transports.make("sandbox", {"account": "a", "token": "t"}, None)
     with pytest.raises(RuntimeError, match="only reads webhooks"):
         _ = made.session
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("<html><head><title>502 Bad Gateway</title></head></html>", "502 Bad Gateway"),
+        ("Cannot read id\n    at Session.send (/app/session.js:10:5)\n    at next", "Cannot read id"),
+        ('it broke\n  File "/app/main.py", line 3, in send', "it broke"),
+        ("Traceback (most recent call last): secrets", ""),
+        ("<nobody@example.com>: recipient rejected", "<nobody@example.com>: recipient rejected"),
+        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
+        ("a token of ours: a-long-token", "a token of ours: ***"),
+        ("x" * 10**6, "x" * 200),
+    ],
+)
+def test_what_a_service_says_is_shown_short_and_plain(said: str, shown: str) -> None:
+    made = transports.make("sandbox", {"account": "a", "token": "a-long-token"}, None)
+    assert made.safe(said) == shown
+
+
+@pytest.mark.parametrize("said", ["<" * 10**6, "<a " * 10**5, "\n" * 10**6, "\n\t" * 10**5])
+def test_hostile_words_take_no_time(said: str) -> None:
+    made = transports.make("sandbox", {"account": "a", "token": "a-long-token"}, None)
+    assert len(made.safe(said)) <= 200

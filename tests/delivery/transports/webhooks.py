@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delivery.transports.base import InboundEvent, Transport, WebhookRefusedError, WebhookRequest
+from delivery.transports.base import Inbound, InboundEvent, Transport, WebhookRefusedError, WebhookRequest
 from tests.delivery.transports.contract import Stage
 from tests.delivery.transports.harness import SECRET, Harness
 
@@ -42,9 +43,16 @@ class WebhookContract(Stage):
     for_others: ClassVar[Mapping[str, Any]]  # a good report of an account that is not ours
     fresh_for: ClassVar[timedelta | None] = None  # how old a report may be; None: it carries no time
     signs_body: ClassVar[bool] = True  # or only proves who it is
+    # What is told as a message, and that nobody wrote to us: own words, reactions, edits, votes, notices.
+    no_replies: ClassVar[Mapping[str, Mapping[str, Any]]]
+    words: ClassVar[
+        Mapping[str, Mapping[str, Any]]
+    ]  # reports in which somebody says STOP, in each way there is
 
     def tables(self) -> dict[str, Sequence[object]]:
-        return {**super().tables(), "reported": self.reports}
+        no_replies = [pytest.param(body, id=name) for name, body in self.no_replies.items()]
+        words = [pytest.param(body, id=name) for name, body in self.words.items()]
+        return {**super().tables(), "reported": self.reports, "no_reply": no_replies, "stop": words}
 
     def headers(self, body: bytes, secret: str, made_at: datetime) -> dict[str, str]:
         """What the service puts beside the body; names in lower case."""
@@ -68,6 +76,14 @@ class WebhookContract(Stage):
 
     def test_a_report_is_read(self, reader: Transport, reported: Reported) -> None:
         assert reader.parse_webhook(self.request(reported.body)) == list(reported.events)
+
+    def test_what_nobody_wrote_is_no_reply(self, reader: Transport, no_reply: Mapping[str, Any]) -> None:
+        events = reader.parse_webhook(self.request(no_reply))
+        assert [event for event in events if isinstance(event, Inbound)] == []
+
+    def test_words_are_read_wherever_they_are(self, reader: Transport, stop: Mapping[str, Any]) -> None:
+        events = reader.parse_webhook(self.request(stop))
+        assert [event.text for event in events if isinstance(event, Inbound)] == ["STOP"]
 
     def test_a_report_sent_again_has_the_same_ids_and_no_two_share_one(self, reader: Transport) -> None:
         ids = [
@@ -137,9 +153,10 @@ class WebhookContract(Stage):
         @settings(max_examples=60, deadline=None)
         @given(data=st.data())
         def spoiled(data: st.DataObject) -> None:
-            report = json.loads(json.dumps(data.draw(st.sampled_from([each.body for each in self.reports]))))
+            known = [*(each.body for each in self.reports), *self.no_replies.values(), *self.words.values()]
+            report = json.loads(json.dumps(data.draw(st.sampled_from(known))))
             for _ in range(data.draw(st.integers(1, 3))):
-                _spoil(report, data)
+                spoil(report, data)
             try:
                 events = reader.parse_webhook(self.request(report))
             except WebhookRefusedError:
@@ -147,6 +164,15 @@ class WebhookContract(Stage):
             assert all(event.event_id for event in events)
 
         spoiled()
+
+    @pytest.mark.parametrize(
+        "deep", [b"[" * 200_000, b'{"a":' * 100_000, b'{"data":' + b"[" * 900 + b"]" * 900 + b"}"]
+    )
+    def test_a_signed_body_without_bottom_breaks_nothing(self, reader: Transport, deep: bytes) -> None:
+        headers = self.headers(deep, WEBHOOK_SECRET, NOW)
+        request = WebhookRequest(headers=headers, body=deep, secret=WEBHOOK_SECRET, received_at=NOW)
+        with suppress(WebhookRefusedError):
+            assert reader.parse_webhook(request) == []
 
     def test_a_signed_body_of_anything_breaks_nothing(self, reader: Transport) -> None:
         @settings(max_examples=60, deadline=None)
@@ -162,7 +188,7 @@ class WebhookContract(Stage):
         anything()
 
 
-def _spoil(value: Any, data: st.DataObject) -> None:
+def spoil(value: Any, data: st.DataObject) -> None:
     """Put junk somewhere into the report."""
     while True:
         names = list(value) if isinstance(value, dict) else list(range(len(value)))

@@ -1,0 +1,1 @@
+"""The pages of recipients, tags and imports."""

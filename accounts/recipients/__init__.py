@@ -1,0 +1,1 @@
+"""Recipients: adding, finding, tagging and exporting them, and their consent."""

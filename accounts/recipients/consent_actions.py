@@ -1,0 +1,81 @@
+"""Changes of consent in words, for the pages and the admin."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from accounts.models import Recipient
+from accounts.recipients import consent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A change of consent, in the words of its page."""
+
+    do: Callable[..., bool]
+    verb: str
+    text: str
+    done: str
+    mark: str  # the recipient's column with the time of the change
+    sets: bool = False
+    gives_up: bool = False
+
+    def suits(self, recipient: Recipient) -> bool:
+        return (getattr(recipient, self.mark) is None) is self.sets
+
+
+MOVES: Mapping[str, Move] = {
+    "opt-out": Move(
+        do=consent.opt_out,
+        verb="Opt out",
+        text="No reminder is sent to this recipient until they opt in again. This applies at once, "
+        "also to runs in progress.",
+        done="opted out",
+        mark="opted_out_at",
+        sets=True,
+        gives_up=True,
+    ),
+    "opt-in": Move(
+        do=consent.opt_in,
+        verb="Opt in again",
+        text="This recipient gets messages again. Do this only if they asked for it, and enter how they asked.",
+        done="opted in again",
+        mark="opted_out_at",
+    ),
+    "block": Move(
+        do=consent.block,
+        verb="Block",
+        text="Nothing is sent to this recipient until you unblock them. This applies at once, "
+        "also to runs in progress.",
+        done="blocked",
+        mark="blocked_at",
+        sets=True,
+        gives_up=True,
+    ),
+    "unblock": Move(
+        do=consent.unblock,
+        verb="Unblock",
+        text="This recipient gets messages again, unless they have opted out.",
+        done="unblocked",
+        mark="blocked_at",
+    ),
+    "convert": Move(
+        do=consent.convert,
+        verb="Mark as converted",
+        text="This recipient did what you asked for. They get no more follow-ups, but still get reminders.",
+        done="marked as converted",
+        mark="converted_at",
+        sets=True,
+    ),
+    "reopen": Move(
+        do=consent.reopen,
+        verb="Not converted",
+        text="This recipient gets follow-ups again, if the reminder has any.",
+        done="no longer converted",
+        mark="converted_at",
+    ),
+}
+
+
+def suiting(recipient: Recipient) -> list[tuple[str, Move]]:
+    """Return the changes of consent that are possible now, each with its name."""
+    return [(name, move) for name, move in MOVES.items() if move.suits(recipient)]

@@ -1,0 +1,1 @@
+"""The components of pages: looks of states, times in words, plots. Pure."""

@@ -1,0 +1,62 @@
+"""Times in words, with their zone. Pure."""
+
+from datetime import datetime, timedelta, tzinfo
+
+SECONDS_ALONE = 90  # below this a duration shows no minutes
+
+
+def zone_label(moment: datetime) -> str:
+    """Return CET where the zone has letters of its own, else its offset as UTC+8 or UTC-3:30."""
+    name = moment.tzname() or ""
+    if name.isalpha():
+        return name
+    offset = moment.utcoffset()
+    minutes = int(offset.total_seconds() // 60) if offset else 0
+    if not minutes:
+        return "UTC"
+    hours, rest = divmod(abs(minutes), 60)
+    sign = "+" if minutes > 0 else "-"
+    return f"UTC{sign}{hours}:{rest:02}" if rest else f"UTC{sign}{hours}"
+
+
+def short(moment: datetime, now: datetime) -> str:
+    """Return as much of the time as a reader needs today: the hour, the day, and the year when it is another one."""
+    today = now.astimezone(moment.tzinfo)
+    if moment.date() == today.date():
+        return f"today {moment:%H:%M}"
+    year = "" if moment.year == today.year else f" {moment.year}"
+    return f"{moment.day} {moment:%b}{year}, {moment:%H:%M}"
+
+
+def full(moment: datetime) -> str:
+    return f"{moment:%A} {moment.day} {moment:%B %Y}, {moment:%H:%M:%S} {zone_label(moment)}"
+
+
+def in_zones(moment: datetime, *zones: tzinfo) -> str:
+    """Return the full time in each zone in which it differs, with the zone's name."""
+    lines: list[str] = []
+    for zone in zones:
+        line = f"{full(moment.astimezone(zone))} ({zone})"
+        if line not in lines:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def length(seconds: int) -> str:
+    """Return a duration as a clock counts it: 8 s, 75 s, 2 min 5 s, 1 h 3 min, as static/js/countdown.js does."""
+    if seconds < SECONDS_ALONE:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s"
+
+
+def span(length: timedelta) -> str:
+    """Return a duration in its largest fitting unit: 15 minutes, 2 hours."""
+    seconds = int(length.total_seconds())
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            count = round(seconds / size)
+            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+    return "a minute"

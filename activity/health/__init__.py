@@ -1,0 +1,1 @@
+"""Checks whether Paceline can do its work, for /readyz, `doctor` and the metrics."""

@@ -1,0 +1,102 @@
+"""Checks that waiting work is served: shares of accounts, wake-ups, the media folder.
+
+Pages can be served without any of it, so none of these takes a web server out of service.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from activity.health.check import Check
+from activity.health.workers import Report
+
+OVERDUE_SECONDS = 60
+NAMED = 5  # accounts that one sentence names
+
+ASK = """
+SELECT COALESCE(array_agg(id ORDER BY id), '{}'),
+       count(*) FILTER (WHERE wake_at < now() - make_interval(secs => %(overdue)s)),
+       COALESCE(extract(epoch FROM now() - min(wake_at)), 0),
+       count(*) FILTER (WHERE waiting_for = 'no_worker')
+FROM accounts_account WHERE wake_at IS NOT NULL
+"""
+STOPS = "SELECT count(*) FROM accounts_sendingstop WHERE ended_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The facts in the database about accounts that have something to send."""
+
+    accounts: Sequence[int] = ()
+    overdue: int = 0  # whose wake-up is more than a minute past
+    oldest: int = 0  # seconds that the oldest wake-up is past
+    unanswered: int = 0  # accounts whose pumps no worker takes
+    stops: int = 0  # stops of sending, see delivery/recovery/stop_sending.py
+
+
+def ask(link: "psycopg.Connection[Any]") -> Work:
+    row = link.execute(ASK, {"overdue": OVERDUE_SECONDS}).fetchone()
+    stops = link.execute(STOPS).fetchone()
+    if row is None or stops is None:
+        return Work()
+    return Work(
+        accounts=row[0],
+        overdue=row[1],
+        oldest=max(0, int(row[2])),
+        unanswered=row[3],
+        stops=stops[0],
+    )
+
+
+def judge(work: Work, reports: Sequence[Report], *, marker: str) -> tuple[Check, ...]:
+    """Return the checks. `marker` is empty when the media folder cannot be checked yet."""
+    return (_shares(work, reports), _wake_ups(work), _media(reports, marker))
+
+
+def unserved(accounts: Sequence[int], reports: Sequence[Report]) -> list[int]:
+    """Return the accounts that no worker serves."""
+    return [account for account in accounts if not any(report.share.holds(account) for report in reports)]
+
+
+def _shares(work: Work, reports: Sequence[Report]) -> Check:
+    alone = unserved(work.accounts, reports)
+    if not alone or not reports:  # without any worker, the check of workers says so
+        return Check(name="shares", ok=True, detail="every account with work has a worker", needed=False)
+    named = ", ".join(str(account) for account in alone[:NAMED]) + (" ..." if len(alone) > NAMED else "")
+    served = ", ".join(sorted({f"{report.share.index}/{report.share.of}" for report in reports}))
+    return Check(
+        name="shares",
+        ok=False,
+        detail=f"no worker serves {_accounts(len(alone))} with work ({named}): workers have the shares {served}",
+        needed=False,
+    )
+
+
+def _wake_ups(work: Work) -> Check:
+    """Check wake-ups: an unseen one stays in the past; one that is seen but whose pump no worker takes moves on."""
+    said = []
+    if work.overdue:
+        said.append(f"{_accounts(work.overdue)} should have been looked at, the first {work.oldest} s ago")
+    if work.unanswered:
+        said.append(f"no worker takes up {_accounts(work.unanswered)} with work")
+    detail = "; ".join(said) or "no account waits for its turn too long"
+    return Check(name="wake_ups", ok=not said, detail=detail, needed=False)
+
+
+def _media(reports: Sequence[Report], marker: str) -> Check:
+    blind = [report.name for report in reports if marker and report.media != marker]
+    if not blind:
+        return Check(name="media", ok=True, detail="all see the same folder", needed=False)
+    return Check(
+        name="media",
+        ok=False,
+        detail=f"{len(blind)} of {len(reports)} workers do not see the media folder that this process sees",
+        cause=f"Workers: {', '.join(blind)}",
+        needed=False,
+    )
+
+
+def _accounts(count: int) -> str:
+    return "1 account" if count == 1 else f"{count:,} accounts"

@@ -1,0 +1,1 @@
+"""Live updates of open pages: sockets, their messages, and polling where sockets are blocked."""

@@ -1,0 +1,1 @@
+"""The dashboard, notifications, the style page and error pages."""

@@ -1,0 +1,122 @@
+"""The dashboard: open decisions, current runs, the next reminders, and the use of the accounts."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from accounts.models import Account, Recipient, User
+from accounts.roles import touchable, visible
+from activity.pages.hours import last_day
+from activity.pages.use import nearest_to_their_limits
+from delivery.models import Run
+from delivery.progress import Sender, senders_of
+from delivery.sentences import account_state
+from delivery.states import RunStatus
+from reminders.models import Reminder
+
+SHOWN = 5
+STOPPED = (Account.Status.OFFLINE, Account.Status.FLAGGED)
+MISSED_WITHIN = timedelta(days=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One of the three steps before the first message can be sent."""
+
+    title: str
+    text: str
+    url: str
+    done: bool
+
+
+@login_required
+def dashboard(request: HttpRequest) -> HttpResponse:
+    if not isinstance(request.user, User):
+        raise TypeError("Only for people who are logged in.")
+    if not visible(Run.objects.all(), request.user).exists():
+        steps = first_steps(request.user)
+        next_step = next((step for step in steps if not step.done), None)
+        if next_step:
+            return render(request, "activity/welcome.html", {"steps": steps, "next_step": next_step})
+    return render(request, "activity/dashboard.html", overview(request.user))
+
+
+def first_steps(user: User) -> list[Step]:
+    ready = Reminder.objects.filter(archived_at=None).exclude(status=Reminder.Status.DRAFT)
+    return [
+        Step(
+            title="Connect an account",
+            text="A WhatsApp number, a mailbox, or a LinkedIn or Matrix account. Its limits protect it.",
+            url="accounts:list",
+            done=visible(Account.objects.filter(archived_at=None), user).exists(),
+        ),
+        Step(
+            title="Add recipients",
+            text="Groups are read from the account. People are added from a CSV or XLSX file.",
+            url="recipients:list",
+            done=visible(Recipient.objects.filter(archived_at=None), user).exists(),
+        ),
+        Step(
+            title="Schedule a reminder",
+            text="Choose the message, the recipients and the time. Paceline shows whether it fits the window.",
+            url="reminders:list",
+            done=visible(ready, user).exists(),
+        ),
+    ]
+
+
+def overview(user: User) -> dict[str, Any]:
+    """Return the content of the dashboard: of each list the first few rows, and one more to know if it goes on."""
+    runs = visible(Run.objects.filter(archived_at=None).defer("parts"), user).order_by("-id")
+    now = timezone.now()
+    recently = now - MISSED_WITHIN
+    # Second messages come and go by themselves, one for each reply.
+    shown = runs.exclude(kind=Run.Kind.SECOND)
+    paused = list(shown.filter(status=RunStatus.PAUSED)[: SHOWN + 1])
+    missed = list(runs.filter(status=RunStatus.SKIPPED, fired_at__gte=recently)[: SHOWN + 1])
+    unconfirmed = list(runs.filter(unconfirmed__gt=0)[: SHOWN + 1])
+    stopped = _stopped_accounts(user)
+    running = list(shown.filter(status__in=[RunStatus.RUNNING, RunStatus.QUEUED])[: SHOWN + 1])
+    return {
+        "paused": paused,
+        "missed": missed,
+        "unconfirmed": unconfirmed,
+        "stopped": stopped,
+        "whys": account_state.whys(stopped, now=now) if stopped else {},
+        "calm": not (paused or missed or unconfirmed or stopped),
+        "mine": _mine(user, paused + missed),
+        "running": running,
+        "senders": _first_senders(running[:SHOWN]),
+        "coming": _coming(user),
+        "use": nearest_to_their_limits(user, now),
+        "hours": last_day(user, now),
+        "shown": SHOWN,
+    }
+
+
+def _first_senders(runs: list[Run]) -> dict[int, Sender]:
+    """Return for each running run the account whose sentence a reader has to know first."""
+    return {pk: senders[0] for pk, senders in senders_of(runs).items() if senders}
+
+
+def _mine(user: User, runs: list[Run]) -> set[int]:
+    """Return the ids of the runs that the user may pause, resume or cancel."""
+    rows = Run.objects.filter(pk__in=[run.pk for run in runs])
+    return set(touchable(rows, user).values_list("pk", flat=True))
+
+
+def _stopped_accounts(user: User) -> list[Account]:
+    rows = Account.objects.filter(archived_at=None, status__in=STOPPED).defer("credentials")
+    return list(visible(rows, user).order_by("name")[: SHOWN + 1])
+
+
+def _coming(user: User) -> list[Reminder]:
+    rows = Reminder.objects.filter(
+        status=Reminder.Status.SCHEDULED, archived_at=None, next_fire_at__isnull=False
+    )
+    return list(visible(rows, user).order_by("next_fire_at")[: SHOWN + 1])

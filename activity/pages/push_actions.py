@@ -1,0 +1,90 @@
+"""Resume and Cancel on a notification itself, where there is no page and no login.
+
+Each button has an address that does one thing, once, for one person: signed, valid for two days, and only while the
+run is as it was when the notification was made. An action that asks first answers with its question as a second
+notification: with a button that confirms, or, where the name must be typed, with the page that asks.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core import signing
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from accounts.models import User
+from activity.models import Notification
+from delivery.models import Run
+from delivery.run_actions import ACTIONS, Question, perform
+from delivery.states import RunStatus
+
+# The salt, and the keys of the token and of the answer, stay: browsers hold addresses and service workers of before.
+SALT = "paceline.push.moves"
+SECONDS = 2 * 24 * 3600
+VERBS = ("resume", "cancel")
+
+
+class RefusedError(Exception):
+    """The reason why a button no longer does anything, in words for its reader."""
+
+
+def offered(made: Notification) -> Mapping[str, str]:
+    """Return the addresses of the buttons by verb: for a notification of a pause, and no other."""
+    if made.kind != Notification.Kind.PAUSED or made.run is None:
+        return {}
+    return {verb: address(made.run, made.owner_id, verb) for verb in VERBS}
+
+
+def address(run: Run, user_id: int, verb: str, *, confirmed: bool = False) -> str:
+    """Return the address that does one action to a run in the name of a person."""
+    said = {"run": run.pk, "user": user_id, "move": verb, "stands": _state(run), "confirmed": confirmed}
+    return reverse("notifications:move", args=[signing.dumps(said, salt=SALT)])
+
+
+# The token proves the request. Cookies are not read, so that no other page can make use of them.
+@csrf_exempt
+@require_POST
+def act(_request: HttpRequest, token: str) -> JsonResponse:
+    """Do what the token says. The answer is the notification that the service worker shows."""
+    try:
+        return JsonResponse(_act(token))
+    except RefusedError as refusal:
+        return JsonResponse({"title": "Nothing was changed", "body": str(refusal), "url": "/"}, status=409)
+
+
+def _act(token: str) -> dict[str, Any]:
+    try:
+        said = signing.loads(token, salt=SALT, max_age=SECONDS)
+    except signing.BadSignature:
+        raise RefusedError("This button is too old. Open Paceline to continue.") from None
+    run = Run.objects.filter(pk=said["run"]).first()
+    user = User.objects.filter(pk=said["user"], is_active=True).first()
+    if run is None or user is None:
+        raise RefusedError("The run or your login no longer exists.")
+    if run.status != RunStatus.PAUSED or _state(run) != said["stands"]:
+        raise RefusedError("The run has changed since then. Open it to see its state.")
+    confirmation = {"confirmed": "1"} if said.get("confirmed") else {}
+    found = perform(ACTIONS[said["move"]], [run], by=user, said=confirmation)
+    if isinstance(found, Question):
+        return _question(found, run, user)
+    if not found.done:
+        raise RefusedError(" ".join(found.refused))
+    return {"title": run.name, "body": found.told, "url": f"/reminders/{run.reminder_id}/"}
+
+
+def _question(question: Question, run: Run, user: User) -> dict[str, Any]:
+    verb = question.action.verb
+    asked = {
+        "title": question.title,
+        "body": question.sentence,
+        "url": reverse(f"runs:{verb}", args=[run.pk]),
+    }
+    if question.phrase:
+        return asked | {"body": f"{question.sentence} Tap to confirm."}
+    return asked | {"moves": {"confirm": address(run, user.pk, verb, confirmed=True)}}
+
+
+def _state(run: Run) -> str:
+    return f"{run.status}:{run.pause_reason}:{run.sent}:{run.failed}:{run.skipped}:{run.unconfirmed}"

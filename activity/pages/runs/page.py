@@ -1,0 +1,104 @@
+"""The page of a run: its progress, and the result of each target."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Prefetch
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_GET
+
+from accounts.access import seen
+from accounts.downloads import streamed
+from accounts.models import Account
+from accounts.paging import page_of
+from accounts.roles import may_touch
+from activity.pages.runs import results
+from delivery.models import Run, RunTarget
+from delivery.progress import progress_of
+from delivery.run_actions import TARGET_ACTIONS, suiting
+from delivery.states import OPEN_RUN, TargetStatus
+from reminders.conversations.recent import replies_to_run
+from reminders.forecast import forecast_run
+
+# The statuses that need a decision come first.
+ORDER = (
+    TargetStatus.UNCONFIRMED,
+    TargetStatus.FAILED,
+    TargetStatus.SENDING,
+    TargetStatus.PENDING,
+    TargetStatus.SENT,
+    TargetStatus.SKIPPED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tab:
+    """One status with its number. The numbers are columns of the run, so no query counts them."""
+
+    status: str
+    count: int
+    current: bool
+
+
+@login_required
+@require_GET
+def run(request: HttpRequest, pk: int) -> HttpResponse:
+    found = seen(Run.objects.select_related("reminder", "owner"), request, pk)
+    chosen = _chosen(found, request.GET.get("status", ""))
+    # Not joined: the planner would rather look through millions of targets than trust that each has a recipient.
+    targets = RunTarget.objects.filter(run=found, status=chosen).prefetch_related(
+        "recipient", Prefetch("account", Account.objects.defer("credentials"))
+    )
+    page = page_of(targets, request.GET)
+    context = {
+        "run": found,
+        "open": found.status in OPEN_RUN,
+        "progress": progress_of(found),
+        "forecast": forecast_run(found, now=timezone.now()),
+        "may_touch": may_touch(found, request.user),
+        "actions": suiting(found),
+        "target_actions": list(TARGET_ACTIONS.values()),
+        "tabs": [
+            Tab(status=status, count=getattr(found, status), current=status == chosen) for status in ORDER
+        ],
+        "chosen": chosen,
+        "page": page,
+        "replies": replies_to_run(found),
+    }
+    return render(request, "runs/run.html", context)
+
+
+@login_required
+@require_GET
+def progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """Return the progress of the run as a part of the page, or as JSON when the request asks for JSON."""
+    found = progress_of(seen(Run.objects.select_related("reminder", "owner"), request, pk))
+    if request.accepts("text/html"):
+        context = {"run": found.run, "progress": found, "open": found.run.status in OPEN_RUN}
+        return render(request, "runs/_progress.html", context)
+    return JsonResponse(found.snapshot)
+
+
+@login_required
+@require_GET
+def run_results(request: HttpRequest, pk: int) -> StreamingHttpResponse:
+    """Return every target of the run as CSV, streamed while it is read."""
+    found = seen(Run.objects.select_related("reminder", "owner"), request, pk)
+    disposition = content_disposition_header(True, f"run-{found.pk}.csv") or "attachment"
+    return streamed(
+        request, results.as_csv(found), content_type="text/csv; charset=utf-8", disposition=disposition
+    )
+
+
+def _chosen(found: Run, asked: str) -> str:
+    """Return the status that the address asks for, else the first status that has targets.
+
+    A target that is being sent has another status a second later, so `sending` is shown only when asked for.
+    """
+    if asked in ORDER:
+        return asked
+    lasting = [status for status in ORDER if status is not TargetStatus.SENDING]
+    return next((status for status in lasting if getattr(found, status)), TargetStatus.PENDING)

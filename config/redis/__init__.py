@@ -1,0 +1,1 @@
+"""Connections of processes to Redis: its address, connections with deadlines, the broker, and queuing work."""

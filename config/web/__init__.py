@@ -1,0 +1,1 @@
+"""Middleware and filters that every request passes through, before and after the pages."""

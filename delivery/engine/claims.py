@@ -1,0 +1,198 @@
+"""The engine's statements for one account: choose a run, claim targets, let go of them.
+
+Each is one round trip. Each locks the run before its targets, as `lifecycle` does, so that none can
+deadlock with another; each that changes targets moves the run's counters in the same statement, so that they
+add up at every commit (SPEC R3); and each carries the fencing number of the pump's lease, so that a pump that
+lost its lease changes nothing. What is written around each message is in `recording.py`.
+
+Where targets are named by their ids, `status || ''` keeps the planner off the index of those being sent: by its
+statistics there are none, so it would rather look through all of them than look each up.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from delivery.engine.sql import execute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """Targets by their planned time: from `since` on, and before `before`."""
+
+    since: datetime | None = None
+    before: datetime | None = None
+
+
+WHENEVER = Planned()
+EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextRun:
+    """The run that an account serves next, and when its first pending target is due."""
+
+    run_id: int
+    action: str
+    closes_at: datetime
+    not_before: datetime
+    sent: int
+    failed: int  # those in doubt included, as the error rate counts them (P6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A target that a pump has claimed, with the values of its recipient for rendering."""
+
+    target_id: int
+    attempts: int
+    parts_done: int
+    address: str
+    name: str
+    fields: dict[str, object]
+    stranger: bool = False  # a person to whom this account never wrote, and who never wrote to it
+
+    @property
+    def values(self) -> dict[str, object]:
+        return {"name": self.name, "address": self.address, **self.fields}
+
+
+NEXT_RUN = """
+SELECT r.id, r.action, r.closes_at, first.not_before, r.sent, r.failed + r.unconfirmed
+FROM delivery_runaccount share
+JOIN delivery_run r ON r.id = share.run_id
+CROSS JOIN LATERAL (
+    SELECT t.not_before FROM delivery_runtarget t
+    WHERE t.account_id = share.account_id AND t.run_id = r.id AND t.status = 'pending'
+      AND t.not_before >= %(since)s AND t.not_before < %(before)s
+    ORDER BY t.not_before, t.id LIMIT 1
+) first
+WHERE share.account_id = %(account)s AND share.open AND r.status = 'running' AND r.closes_at > %(sendable)s
+  AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
+                  WHERE s.ended_at IS NULL AND COALESCE(s.owner_id, r.owner_id) = r.owner_id)
+ORDER BY (first.not_before > %(now)s),
+         CASE WHEN first.not_before > %(now)s THEN first.not_before END,
+         r.priority DESC, r.fired_at, r.id
+LIMIT 1
+"""
+
+
+def next_run(
+    account_id: int, *, now: datetime, sendable: datetime, planned: Planned = WHENEVER
+) -> NextRun | None:
+    """Return the next run: by priority, then firing, among those with a target due now; else the one due first."""
+    arguments = {"account": account_id, "now": now, "sendable": sendable, **_span(planned)}
+    rows = execute(NEXT_RUN, arguments)
+    if not rows:
+        return None
+    ((run_id, action, closes_at, not_before, sent, failed),) = rows
+    return NextRun(
+        run_id=run_id, action=action, closes_at=closes_at, not_before=not_before, sent=sent, failed=failed
+    )
+
+
+def _span(planned: Planned) -> dict[str, datetime]:
+    return {"since": planned.since or EARLIEST, "before": planned.before or LATEST}
+
+
+CLAIM = """
+WITH locked AS MATERIALIZED (
+    SELECT r.id FROM delivery_run r
+    WHERE r.id = %(run)s AND r.status = 'running' AND EXISTS (
+        SELECT 1 FROM accounts_account a
+        WHERE a.id = %(account)s AND a.fence = %(fence)s AND a.status = 'active'
+    )
+    FOR NO KEY UPDATE OF r
+), picked AS MATERIALIZED (
+    SELECT t.id FROM delivery_runtarget t
+    WHERE t.account_id = %(account)s AND t.run_id = %(run)s AND t.status = 'pending' AND t.not_before <= %(now)s
+      AND t.not_before >= %(since)s AND t.not_before < %(before)s AND EXISTS (SELECT 1 FROM locked)
+    ORDER BY t.not_before, t.id LIMIT %(most)s
+    FOR UPDATE OF t SKIP LOCKED
+), claimed AS (
+    UPDATE delivery_runtarget t
+    SET status = 'sending', fence = %(fence)s, claimed_at = %(now)s, begun_at = NULL
+    FROM picked WHERE t.id = picked.id
+    RETURNING t.id, t.recipient_id, t.not_before, t.attempts, t.parts_done
+), counted AS (
+    UPDATE delivery_run r SET pending = r.pending - n.claimed, sending = r.sending + n.claimed
+    FROM (SELECT count(*) AS claimed FROM claimed) n
+    WHERE r.id = %(run)s AND n.claimed > 0
+)
+SELECT c.id, c.attempts, c.parts_done, p.address, p.name, p.fields,
+       p.kind = 'person' AND p.last_inbound_at IS NULL AND c.parts_done = 0 AND NOT EXISTS (
+           SELECT 1 FROM delivery_runtarget earlier
+           WHERE earlier.recipient_id = p.id AND earlier.account_id = %(account)s AND earlier.status = 'sent'
+       )
+FROM claimed c JOIN accounts_recipient p ON p.id = c.recipient_id
+ORDER BY c.not_before, c.id
+"""
+
+
+def claim(
+    run_id: int, account_id: int, *, fence: int, most: int, now: datetime, planned: Planned = WHENEVER
+) -> list[Claimed]:
+    """Claim up to `most` due targets of the run for this pump, and return them."""
+    arguments: dict[str, Any] = {
+        "run": run_id,
+        "account": account_id,
+        "fence": fence,
+        "most": most,
+        "now": now,
+        **_span(planned),
+    }
+    return [
+        Claimed(
+            target_id=row[0],
+            attempts=row[1],
+            parts_done=row[2],
+            address=row[3],
+            name=row[4],
+            fields=json.loads(row[5]),
+            stranger=row[6],
+        )
+        for row in execute(CLAIM, arguments)
+    ]
+
+
+LET_GO = """
+WITH locked AS MATERIALIZED (
+    SELECT r.id FROM delivery_run r
+    WHERE r.id IN (SELECT t.run_id FROM delivery_runtarget t WHERE t.id = ANY(%(targets)s::bigint[]))
+    ORDER BY r.id FOR NO KEY UPDATE
+), moved AS (
+    UPDATE delivery_runtarget t
+    SET status = CASE WHEN no.why = '' THEN 'pending' ELSE 'skipped' END,
+        error = COALESCE(NULLIF(no.why, ''), t.error),
+        settled_at = CASE WHEN no.why = '' THEN NULL ELSE %(now)s END,
+        claimed_at = NULL,
+        attempts = t.attempts - (t.begun_at IS NOT NULL)::int,
+        begun_at = NULL
+    FROM locked, accounts_recipient p, LATERAL (
+        SELECT CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out' WHEN p.blocked_at IS NOT NULL THEN 'blocked'
+                    WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS why
+    ) no
+    WHERE t.run_id = locked.id AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id
+      AND t.status || '' = 'sending' AND t.fence = %(fence)s AND (t.begun_at IS NULL OR %(begun)s)
+    RETURNING t.run_id, t.status
+), counts AS (
+    SELECT run_id, count(*) AS moved, count(*) FILTER (WHERE status = 'pending') AS pending FROM moved GROUP BY run_id
+)
+UPDATE delivery_run r
+SET sending = r.sending - c.moved, pending = r.pending + c.pending, skipped = r.skipped + c.moved - c.pending,
+    left_out = r.left_out + c.moved - c.pending
+FROM counts c WHERE r.id = c.run_id
+RETURNING r.id
+"""
+
+
+def let_go(targets: Iterable[int], *, fence: int, now: datetime, begun: bool = False) -> list[int]:
+    """Give back targets that were claimed and not begun; return their runs.
+
+    A recipient who may not get the message any more is skipped. With `begun`, give back begun targets too: only for
+    the pump that began them and kept them back. That counts no attempt.
+    """
+    arguments = {"targets": list(targets), "fence": fence, "now": now, "begun": begun}
+    return [row[0] for row in execute(LET_GO, arguments)]

@@ -1,0 +1,130 @@
+"""The pump: it serves one account for about a minute, then hands over to the next one.
+
+Nothing leaves without a permit of the limiter and a `begun_at` in the database; everything that left is recorded,
+whatever happens around it. The work itself is in `shift/`. All shifts of a worker live on one event loop and share
+its statements (`loop.py`, `batching.py`).
+"""
+
+import threading
+import time
+
+import structlog
+from django.db import connection
+
+from accounts.encryption import UnreadableSecretError
+from accounts.models import Account
+from delivery import lifecycle
+from delivery.engine import next_run, rescue, wakeups
+from delivery.engine.database_contact import contact
+from delivery.engine.loop import send_loop
+from delivery.engine.shift.shift import Shift
+from delivery.engine.shift.state import LONGEST_NAP, LOOK_AGAIN
+from delivery.engine.wakeups import Rest
+from delivery.states import WaitReason
+from delivery.transports.base import Capabilities, Transport, TransportError
+
+log = structlog.get_logger(__name__)
+
+CROWDED_FOR = 10.0  # seconds after a pump found no place
+LEAST, MOST = 2, 16  # threads for the common tasks: an eighth, within these
+
+stopping = threading.Event()  # the worker shuts down: finish what is in flight, take nothing new
+
+
+def pump(account_id: int) -> None:
+    """Serve an account, or come back soon if too many are served here already."""
+    if not contact.there():
+        wakeups.pass_on(account_id)  # before the lease: whoever holds it keeps others out
+        return
+    if not places.take():
+        wakeups.put_off(account_id)
+        return
+    try:
+        _serve(account_id)
+    finally:
+        places.leave()
+
+
+def _serve(account_id: int) -> None:
+    """Run one shift.
+
+    1. Take its lease, or end at once: another pump has it.
+    2. Put right what a dead pump left behind.
+    3. Send, until the minute is over or the next message is far off.
+    4. Say when to come back and why, and release the lease.
+    """
+    lease = wakeups.take_lease(account_id)
+    if lease is None:
+        return
+    rest = Rest.after(LOOK_AGAIN, WaitReason.GAP)
+    try:
+        if apart := next_run.clocks_apart():
+            rest = apart
+            return
+        account = Account.objects.get(pk=account_id)
+        transport = _transport(account)
+        can = transport.capabilities if transport is not None else Capabilities()
+        rescue.reclaim(lease, idempotent=can.idempotent, files_inside=not can.media_handles)
+        if transport is None or account.status != Account.Status.ACTIVE:
+            rest = Rest(until=None, reason=WaitReason.ACCOUNT_STOPPED)
+        else:
+            connection.close()  # back to the pool: a thread that waits for its shift holds none
+            rest = send_loop().run(Shift(account, lease, transport, stopping=stopping).serve())
+            if rest.seconds() > LONGEST_NAP:
+                lifecycle.end_full_days(account)
+    finally:
+        wakeups.end_shift(lease, rest, others_first=places.crowded())
+        connection.close()
+
+
+def _transport(account: Account) -> Transport | None:
+    """Return the account's transport; None if its credentials cannot be used: it is offline until they are fixed."""
+    try:
+        return send_loop().transport(account.transport, account.credentials, owner=account.owner_id)
+    except (TransportError, UnreadableSecretError) as error:
+        if account.status == Account.Status.ACTIVE:
+            lifecycle.stop_account(account, status=Account.Status.OFFLINE, reason=str(error))
+        return None
+
+
+class Places:
+    """How many accounts a process serves at once: fewer than it has threads.
+
+    A shift keeps a thread for a minute. If shifts could take all of them, the common tasks would wait behind
+    accounts that wait for their turn: nothing would be fired, no window opened and no dead pump noticed. So a pump
+    that finds no place ends at once and comes back soon; and while some do, a shift that ends lets them go first.
+
+    There is no limit until a worker says how many threads it has.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._most: int | None = None
+        self._taken = 0
+        self._refused_at = float("-inf")
+
+    def share(self, threads: int) -> None:
+        """Set the number of places; the remaining threads are for the common tasks."""
+        self._most = max(1, threads - min(MOST, max(LEAST, threads // 8)))
+
+    def take(self) -> bool:
+        """Take a place; return whether there was one."""
+        with self._lock:
+            if self._most is not None and self._taken >= self._most:
+                if not self.crowded():
+                    log.warning("more_busy_accounts_than_threads", threads_for_accounts=self._most)
+                self._refused_at = time.monotonic()
+                return False
+            self._taken += 1
+            return True
+
+    def leave(self) -> None:
+        with self._lock:
+            self._taken -= 1
+
+    def crowded(self) -> bool:
+        """Return whether some pumps wait for a place."""
+        return time.monotonic() - self._refused_at < CROWDED_FOR
+
+
+places = Places()

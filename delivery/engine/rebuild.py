@@ -1,0 +1,109 @@
+"""Reads from the ledger what the limiter is told of an account after Redis lost it (SPEC P8)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import ceil
+
+from accounts.models import Account, TestMessage
+from activity import ledger
+from delivery.conf import longest_send
+from delivery.limiter import Day, Memory
+from delivery.models import RunTarget
+from delivery.pacing import Pace, batch_position
+from delivery.states import TargetStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """The asking pump's fencing number, its permits, and how many of them are in flight."""
+
+    fence: int
+    permits: Mapping[str, int] = field(default_factory=dict)
+    in_flight: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """The time by Redis' clock, how far back to look, how long a gap is, and how far clocks may differ.
+
+    Each message counts as seen `margin_ms` later than its worker's clock said, though not later than now: so it
+    leaves no window too early by Redis' clock.
+    """
+
+    now_ms: int
+    reach_ms: int
+    gap_ms: int
+    margin_ms: int = 0
+
+    def latest(self, at: datetime) -> int:
+        """Return the latest that Redis' clock can have read when a worker's clock read `at`.
+
+        A worker whose clock was ahead may have dated a message an hour later than it is now.
+        """
+        return min(_ms(at) + self.margin_ms, self.now_ms)
+
+    def earliest(self, at_ms: int) -> datetime:
+        """Return the earliest that a worker's clock can have read when Redis' clock read `at_ms`."""
+        return datetime.fromtimestamp((at_ms - self.margin_ms) / 1000, UTC)
+
+
+def memory(account: Account, action: str, *, pace: Pace, day: Day, spans: Spans, hand: Hand) -> Memory:
+    """Return all that counts against the account's limits now.
+
+    A message that another pump holds is in no ledger row yet. That pump may be alive: it lost its lease with
+    Redis' memory, and its message may still be under way. So each counts as arriving as late as it can.
+    """
+    own, others = _under_way(account, hand.fence)
+    doubts = [
+        *sorted(own)[hand.in_flight :],
+        *others,
+        *_lost_tests(account, since=spans.earliest(min(day.start_ms, spans.now_ms - spans.reach_ms))),
+    ]
+    begun = ledger.latest_times(account.pk, action, most=max(1, pace.batch_size))
+    batch = batch_position(
+        [_ms(at) for at in begun], batch_size=pace.batch_size, batch_pause_ms=pace.batch_pause_ms
+    )
+    seen = ledger.seen_times(account.pk, action, since=spans.earliest(spans.now_ms - spans.reach_ms))
+    day_used = ledger.count_since(account.pk, action, since=spans.earliest(day.start_ms))
+    last = spans.latest(begun[-1]) if begun else 0
+    starts = [last, *map(spans.latest, own), *[spans.now_ms] * bool(doubts), *hand.permits.values()]
+    return Memory(
+        day=day,
+        day_used=day_used + len(doubts) + len(hand.permits),
+        reach_ms=spans.reach_ms,
+        times_ms=[spans.latest(at) for at in seen] + [_latest_arrival(at, spans) for at in doubts],
+        in_flight=hand.permits,
+        batch=min(pace.batch_size, batch + len(doubts) + len(hand.permits)),
+        last_ms=last,
+        free_at_ms=max(starts) + spans.gap_ms,
+        held_until_ms=_ms(account.held_until) if account.held_until else 0,
+    )
+
+
+def _under_way(account: Account, fence: int) -> tuple[list[datetime], list[datetime | None]]:
+    """List when the pump of `fence` began what it has under way, and the same of other pumps.
+
+    Targets of other pumps count whether they have begun or not (None): the statement that lets a stale pump begin may
+    have been under way when the next one took its lease, and be written only after this one has looked.
+    """
+    held = RunTarget.objects.filter(account=account, status=TargetStatus.SENDING)
+    rows = list(held.values_list("fence", "begun_at"))
+    own = [at for number, at in rows if number == fence and at is not None]
+    return own, [at for number, at in rows if number != fence]
+
+
+def _lost_tests(account: Account, *, since: datetime) -> list[datetime | None]:
+    """List when test messages began that have not ended, one entry per part: their worker may have died."""
+    begun = TestMessage.objects.filter(account=account, begun_at__gte=since, ended_at=None)
+    return [at for at, parts in begun.values_list("begun_at", "messages") for _ in range(parts)]
+
+
+def _latest_arrival(begun_at: datetime | None, spans: Spans) -> int:
+    """Return the latest moment at which a message that began then, or is about to begin, can arrive."""
+    begun_ms = spans.now_ms if begun_at is None else spans.latest(begun_at)
+    return max(spans.now_ms, begun_ms + ceil(longest_send(with_file=False).total_seconds() * 1000))
+
+
+def _ms(at: datetime) -> int:
+    return ceil(at.timestamp() * 1000)

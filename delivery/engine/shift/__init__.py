@@ -1,0 +1,1 @@
+"""One pump's minute with one account."""

@@ -1,0 +1,122 @@
+"""Lands the messages of a shift: records what became of each, and starts what follows from it."""
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+
+import structlog
+from django.conf import settings
+
+from delivery.engine.loop import Landed
+from delivery.engine.recording import Landing
+from delivery.engine.shift.consequences import Consequences
+from delivery.engine.shift.outgoing import Outgoing, landing_of
+from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
+from delivery.engine.wakeups import Rest
+from delivery.outcomes import HeldBack, Sent
+from delivery.states import TargetStatus, WaitReason
+
+log = structlog.get_logger(__name__)
+
+BAD = frozenset({TargetStatus.FAILED, TargetStatus.UNCONFIRMED})  # what the error rate counts
+
+
+class Landings:
+    """Records the results of one shift's messages."""
+
+    def __init__(self, state: ShiftState, consequences: Consequences) -> None:
+        self.state = state
+        self.consequences = consequences
+        self.landed: list[Landed] = []
+        self.rng = random.Random()
+
+    def hear(self, landed: Landed) -> None:
+        """Keep a result for the next `land`, and wake the shift."""
+        self.landed.append(landed)
+        self.state.wake.set()
+
+    async def land(self, *, within: float) -> None:
+        """Wait for results up to `within` seconds, then record all there are."""
+        state = self.state
+        if not self.landed and within > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await state.wake.wait()
+        state.wake.clear()
+        results, self.landed = self.landed, []
+        try:
+            if results:
+                await self._settle([(state.in_flight[landed.tag], landed) for landed in results])
+        finally:
+            # A message that could not be recorded has landed all the same: the next pump finds it in doubt.
+            for landed in results:
+                state.in_flight.pop(landed.tag, None)
+
+    async def _settle(self, results: list[tuple[Outgoing, Landed]]) -> None:
+        """Take back the messages that the last look kept back, for they never left; record all others."""
+        held_back = [outgoing for outgoing, landed in results if isinstance(landed.outcome, HeldBack)]
+        try:
+            if len(held_back) < len(results):
+                await self._record([each for each in results if not isinstance(each[1].outcome, HeldBack)])
+        finally:
+            if held_back:
+                await self._take_back(held_back)
+
+    async def _record(self, results: list[tuple[Outgoing, Landed]]) -> None:
+        """Write the results into the database first, then do whatever follows from them."""
+        state = self.state
+        keys = state.transport.capabilities.idempotent
+        verdicts = [
+            state.trouble.judge(
+                landed.outcome,
+                attempt=outgoing.begun.attempt,
+                idempotent=keys,
+                began_at=outgoing.begun.at,
+                answered=landed.left,
+            )
+            for outgoing, landed in results
+        ]
+        landings = [
+            landing_of(outgoing, landed, verdict, fence=state.lease.fence)
+            for (outgoing, landed), verdict in zip(results, verdicts, strict=True)
+        ]
+        counts = await state.batches.record(landings)
+        for (outgoing, _), landing in zip(results, landings, strict=True):
+            await self._came_down(outgoing, landing)
+        if clean := sum(isinstance(landed.outcome, Sent) for _, landed in results):
+            await self.consequences.count_clean(clean)
+        for (outgoing, _), verdict in zip(results, verdicts, strict=True):
+            await self.consequences.for_account(verdict, action=outgoing.run.whose.action)
+        bad = {landing.whose.run_id for landing in landings if landing.status in BAD}
+        for run in counts:
+            await self.consequences.for_run(run, doubts=run.run_id in bad)
+
+    async def _came_down(self, outgoing: Outgoing, landing: Landing) -> None:
+        """Put the target's next part on the agenda, or free its place."""
+        state = self.state
+        del state.in_flight[outgoing.target_id]
+        permits = state.permits_of(outgoing.run)
+        permits.settle(outgoing.permits.pop(0))
+        if landing.status is not TargetStatus.SENDING:
+            state.agenda.leave([outgoing.target_id])
+            permits.give_back(outgoing.permits)
+            if landing.status is TargetStatus.PENDING and not state.over:
+                state.leaving, state.rest, state.again = False, None, True
+        elif state.over:
+            await state.give_back([outgoing])
+        else:
+            gap = self.rng.uniform(settings.PART_GAP_MIN_MS, settings.PART_GAP_MAX_MS) / 1000
+            outgoing.part, outgoing.at = landing.parts_done, time.monotonic() + gap
+            state.agenda.follow(outgoing)
+
+    async def _take_back(self, messages: list[Outgoing]) -> None:
+        """Make withheld targets pending as before they began; the rest of the agenda is asked for again."""
+        state = self.state
+        log.info("withheld", account=state.account.pk, targets=[outgoing.target_id for outgoing in messages])
+        state.kept_back |= {outgoing.run.run_id for outgoing in messages}
+        for outgoing in messages:
+            del state.in_flight[outgoing.target_id]
+        await state.give_back(messages, begun=True)
+        await state.drop_agenda()
+        state.wait(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))

@@ -1,0 +1,69 @@
+"""Launches the messages of a shift that are due: the last look first, then the network."""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from delivery.engine import last_look
+from delivery.engine.last_look import LastLook
+from delivery.engine.loop import Landed, NumberChecks, Parcel, send_loop
+from delivery.engine.shift.outgoing import Outgoing
+from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
+from delivery.engine.wakeups import Rest
+from delivery.outcomes import Rejected
+from delivery.states import WaitReason
+
+
+class Launches:
+    """Sends the messages of one shift when their time has come; `hear` is told what became of each."""
+
+    def __init__(self, state: ShiftState, *, hear: Callable[[Landed], None]) -> None:
+        self.state = state
+        self.hear = hear
+        self.checks = NumberChecks(state.transport)
+        self.refusals = 0  # how often in a row nothing that was due could begin
+
+    async def launch_due(self) -> None:
+        """Send every message that is due and may leave; give back the others."""
+        state = self.state
+        for outgoing in state.agenda.set_aside(time.monotonic()):
+            self.checks.start(outgoing.target.address, partial(self._number_checked, outgoing))
+        due = state.agenda.pop_due(time.monotonic())
+        if not due:
+            return
+        intents = [outgoing.wish(fence=state.lease.fence) for outgoing in due]
+        leaves = await last_look.ask(state.batches, intents)
+        for outgoing, intent, leave in zip(due, intents, leaves, strict=True):
+            if leave is not None:
+                outgoing.look = LastLook(intent, leave, batches=state.batches, lost=lambda: state.lost)
+        self._send([outgoing for outgoing in due if outgoing.look is not None])
+        for outgoing in state.agenda.began(time.monotonic()):
+            state.permits_of(outgoing.run).left(outgoing.gap)
+        if refused := [outgoing for outgoing in due if outgoing.look is None]:
+            # Paused, canceled, closed, opted out or no longer ours: the rest of the agenda is asked for again.
+            await state.give_back(refused)
+            await state.drop_agenda()
+        self.refusals = self.refusals + 1 if len(refused) == len(due) else 0
+        if self.refusals > 1:
+            # Not again at once: by the database's clock a window may be over that is still open by ours.
+            state.wait(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
+
+    async def stop_checks(self) -> None:
+        """Stop asking whether numbers exist."""
+        await self.checks.stop()
+
+    def _number_checked(self, outgoing: Outgoing, refused: Rejected | None) -> None:
+        outgoing.refused = refused
+        self.state.agenda.checked(outgoing)
+        self.state.wake.set()
+
+    def _send(self, messages: Iterable[Outgoing]) -> None:
+        parcels = []
+        for outgoing in messages:
+            self.state.in_flight[outgoing.target_id] = outgoing
+            parcel = outgoing.parcel()
+            if isinstance(parcel, Parcel):
+                parcels.append(parcel)
+            else:
+                self.hear(Landed(tag=outgoing.target_id, outcome=parcel, took_ms=0, left=False))
+        send_loop().launch(self.state.transport, parcels, self.hear)

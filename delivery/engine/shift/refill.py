@@ -1,0 +1,170 @@
+"""Refills the agenda of a shift: chooses a run, takes permits for it and claims its targets."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import assert_never
+
+import structlog
+
+from accounts.models import Account
+from delivery import pacing
+from delivery.engine import claims, next_run
+from delivery.engine.next_run import Turn
+from delivery.engine.permits import Permits
+from delivery.engine.shift.consequences import Consequences
+from delivery.engine.shift.outgoing import ServedRun, first_outgoing
+from delivery.engine.shift.prepare import Preparation
+from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
+from delivery.engine.wakeups import Rest
+from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
+from delivery.planning import drip, replan
+from delivery.states import WaitReason
+
+log = structlog.get_logger(__name__)
+
+
+class Refill:
+    """Puts more messages on the agenda, or finds out what the shift has to wait for."""
+
+    def __init__(self, state: ShiftState, consequences: Consequences, preparation: Preparation) -> None:
+        self.state = state
+        self.consequences = consequences
+        self.preparation = preparation
+
+    async def run(self) -> None:
+        """Fetch more. The result is out of date if the agenda was dropped meanwhile, or a target came back."""
+        state = self.state
+        dropped, state.rest, state.again = state.agenda.dropped, None, False
+        await self._find_work()
+        if state.agenda.dropped != dropped:
+            await state.drop_agenda()
+        if (state.agenda.dropped != dropped or state.again) and not state.over:
+            state.leaving, state.rest = False, None
+
+    async def _find_work(self) -> None:
+        state = self.state
+        busy = bool(state.in_flight or state.agenda)
+        answer = await state.batches.ask(partial(_next_turn, state.account, busy=busy))
+        if isinstance(answer, Rest):
+            if answer.reason is WaitReason.CLOCKS:
+                await state.wind_down(answer)
+            state.wait(answer)
+            return
+        if state.trouble.present:
+            answer = replace(answer, most=1)
+            if not await self._may_try():
+                return
+        known = None if answer.run.run_id in state.kept_back else state.served.get(answer.run.run_id)
+        run = known or await self.preparation.prepare(answer.run.run_id)
+        if run is not None and not await self._spread(run):
+            await self._take_permits(run, answer)
+
+    async def _may_try(self) -> bool:
+        """Decide whether an account in trouble may try a message; else the shift knows what it waits for."""
+        state = self.state
+        if (until := state.trouble.held_until()) is not None:
+            state.wait(Rest(until=until, reason=WaitReason.SLOWED))
+            return False
+        outcome = await state.trouble.ask(state.transport)
+        if outcome is None:
+            return True
+        now, keys = datetime.now(UTC), state.transport.capabilities.idempotent
+        verdict = state.trouble.judge(outcome, attempt=1, idempotent=keys, began_at=now)
+        await self.consequences.for_account(verdict)
+        state.wait(Rest(until=state.account.held_until, reason=WaitReason.SLOWED))
+        return False
+
+    async def _spread(self, run: ServedRun) -> bool:
+        """Plan targets of a drip anew that an outage made overdue, so that they stay apart; return whether any were."""
+        if run.drip is None:
+            return False
+        return bool(
+            await self.state.batches.ask(
+                partial(drip.catch_up, run.drip, self.state.account, now=datetime.now(UTC))
+            )
+        )
+
+    async def _take_permits(self, run: ServedRun, turn: Turn) -> None:
+        state = self.state
+        permits = state.permits_of(run)
+        if never := permits.why_never(len(run.parts)):
+            await self.consequences.pause_run(run.run_id, never)
+            return
+        held = [*state.in_flight.values(), *state.agenda.messages()]
+        answer = await state.batches.ask(
+            partial(
+                permits.take,
+                cost=len(run.parts),
+                error_rate=_error_rate(turn),
+                in_hand={permit: outgoing.planned_ms for outgoing in held for permit in outgoing.permits},
+                in_flight=len(state.in_flight),
+            )
+        )
+        match answer:
+            case Granted(units=units):
+                await self._claim(run, units, permits, turn)
+            case Wait(until_ms=until_ms, reason=WaitReason.CLOCKS, now_ms=now_ms, detail=detail):
+                rest = Rest.after((until_ms - now_ms) / 1000, WaitReason.CLOCKS, detail)
+                await state.wind_down(rest)
+            case Wait(until_ms=until_ms, reason=reason, now_ms=now_ms):
+                if reason is WaitReason.PER_DAY:
+                    await self._plan_anew(run, min(now_ms, until_ms - 1))
+                state.wait(Rest.after((until_ms - now_ms) / 1000, reason))
+            case LeaseLost():
+                log.warning("lease_lost", account=state.account.pk)
+                await state.wind_down(Rest.soon())
+            case Away(reason=reason):
+                log.warning("limiter_away", account=state.account.pk, reason=reason)
+                await state.wind_down(Rest.after(LOOK_AGAIN, WaitReason.LIMITER_AWAY))
+            case _:
+                assert_never(answer)
+
+    async def _plan_anew(self, run: ServedRun, now_ms: int) -> None:
+        """Move targets that do not fit into a full day to days that can take them; the runs say so.
+
+        The day is the day of the limiter's answer, not of the present clock: at midnight the new day is not full.
+        """
+        now, action = datetime.fromtimestamp(now_ms / 1000, UTC), run.whose.action
+        account = self.state.account
+        while await self.state.batches.ask(partial(replan.full_day, account, action, now=now)):
+            log.info("day_full", account=account.pk, action=action)
+
+    async def _claim(self, run: ServedRun, units: tuple[Unit, ...], permits: Permits, turn: Turn) -> None:
+        state = self.state
+        claimed = await state.batches.ask_about(
+            run.run_id,
+            partial(
+                claims.claim,
+                run.run_id,
+                state.account.pk,
+                fence=state.lease.fence,
+                most=min(len(units), turn.most or len(units)),
+                now=datetime.now(UTC),
+                planned=turn.planned,
+            ),
+        )
+        for stale in state.agenda.forget({target.target_id for target in claimed}):
+            permits.give_back(stale.permits)
+        gap = permits.shortest_gap(len(run.parts), _error_rate(turn))
+        # A target whose intent is being written was released and is claimed anew: it goes on as it was.
+        going = {outgoing.target_id for outgoing in state.agenda.beginning}
+        for unit, target in zip(units, claimed, strict=False):
+            if target.target_id in going:
+                permits.give_back(unit.permits)
+            else:
+                asks = state.transport.capabilities.number_check
+                state.agenda.add(first_outgoing(run, unit, target, permits, gap=gap, checks_numbers=asks))
+        for unit in units[len(claimed) :]:
+            permits.give_back(unit.permits)
+        if not claimed:
+            # Paused or stopped since it was chosen, or another fence: look again, not at once.
+            state.wait(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
+
+
+def _next_turn(account: Account, *, busy: bool) -> Turn | Rest:
+    return next_run.clocks_apart() or next_run.next_turn(account, now=datetime.now(UTC), busy=busy)
+
+
+def _error_rate(turn: Turn) -> float:
+    return pacing.error_rate(turn.run.sent, turn.run.failed)

@@ -1,0 +1,93 @@
+"""What the parts of a shift share: its account, its agenda, its messages in flight and what it waits for."""
+
+import asyncio
+from datetime import UTC, datetime
+from functools import partial
+
+from django.conf import settings
+
+from accounts.models import Account
+from delivery import lifecycle
+from delivery.engine import claims
+from delivery.engine.lease import Lease
+from delivery.engine.loop import send_loop
+from delivery.engine.permits import Permits
+from delivery.engine.shift.agenda import Agenda
+from delivery.engine.shift.outgoing import Outgoing, ServedRun
+from delivery.engine.trouble import AccountTrouble
+from delivery.engine.wakeups import Rest
+from delivery.transports.base import Transport
+
+LONGEST_NAP = 10.0  # seconds that a pump waits with a thread of its own; a longer wait arms a wake-up
+LOOK_AGAIN = 1.0  # seconds until a run of which nothing could be claimed is looked at again
+
+
+class ShiftState:
+    """What one shift holds, and how it gives back what it does not send.
+
+    The refill runs beside the round, and both change this object. All of them run on one event loop, so nothing
+    changes between two `await`s.
+    """
+
+    def __init__(self, account: Account, lease: Lease, transport: Transport) -> None:
+        self.account = account
+        self.lease = lease
+        self.transport = transport
+        self.trouble = AccountTrouble(account, lease)
+        self.permits: dict[str, Permits] = {}  # each action has limits of its own
+        self.served: dict[int, ServedRun] = {}
+        self.kept_back: set[int] = (
+            set()
+        )  # runs with a message that was kept back: their files are checked again
+        self.agenda = Agenda(concurrency=account.group_concurrency or int(settings.GROUP_CONCURRENCY))
+        self.in_flight: dict[int, Outgoing] = {}
+        self.wake = asyncio.Event()  # something landed or was checked, or the lease is lost
+        self.rest: Rest | None = None
+        self.leaving = False  # nothing more is due for a while
+        self.over = False  # and nothing more may begin
+        self.again = False  # a target wants another attempt
+        self.lost = False  # another pump has the account
+        self.batches = send_loop().batches
+
+    def permits_of(self, run: ServedRun) -> Permits:
+        return self.permits[run.whose.action]
+
+    def tries_out(self) -> bool:
+        """Decide whether a message under way tries out an account in trouble: only one at a time does."""
+        return self.trouble.present and bool(self.in_flight or self.agenda)
+
+    def lose_lease(self) -> None:
+        self.lost = True
+        self.wake.set()
+
+    def wait(self, rest: Rest) -> None:
+        """Wait in place if the wait is short; else the shift ends once everything that has begun is through."""
+        if self.over:
+            return  # why it ended stays
+        self.rest = rest
+        self.leaving = rest.until is None or rest.seconds() > LONGEST_NAP
+
+    async def wind_down(self, rest: Rest) -> None:
+        """Begin nothing more; messages in flight still land."""
+        self.over = True
+        self.rest = rest
+        await self.drop_agenda()
+
+    async def drop_agenda(self) -> None:
+        await self.give_back(self.agenda.drop())
+
+    async def give_back(self, messages: list[Outgoing], *, begun: bool = False) -> None:
+        """Give back messages that did not leave: their targets become pending, their permits go to the limiter."""
+        for run_id in {outgoing.run.run_id for outgoing in messages}:
+            targets = [outgoing.target_id for outgoing in messages if outgoing.run.run_id == run_id]
+            await self.batches.ask_about(
+                run_id, partial(_let_go, run_id, targets, self.lease.fence, begun=begun)
+            )
+        self.agenda.leave(outgoing.target_id for outgoing in messages)
+        for outgoing in messages:
+            self.permits_of(outgoing.run).give_back(outgoing.permits)
+
+
+def _let_go(run_id: int, targets: list[int], fence: int, *, begun: bool) -> None:
+    if claims.let_go(targets, fence=fence, now=datetime.now(UTC), begun=begun):
+        lifecycle.settle(run_id)

@@ -1,0 +1,135 @@
+"""How a worker finds the account queues of its share, new ones included, without a restart.
+
+It looks when it starts, when it is told that an account was added, and every few seconds: a broadcast to a
+worker that is down is lost.
+"""
+
+import gc
+import socket
+import threading
+import time
+from typing import Any
+
+import structlog
+from celery import bootsteps
+from celery.signals import beat_init, celeryd_after_setup, worker_ready, worker_shutting_down
+from celery.worker.control import control_command
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+
+from accounts.models import Account
+from accounts.share import Share
+from activity.heartbeats import saw_worker, tell
+from config.celery import app
+from config.pooler import refuse_pooler
+from config.redis.client import refuse_cluster
+from delivery.engine import clock_reading, pump, tick
+from delivery.engine.loop import send_loop
+from delivery.engine.wakeups import queue_name
+from delivery.recovery import stop_sending
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY = 5.0  # seconds
+
+
+def account_queues(share: Share) -> set[str]:
+    ids = Account.objects.filter(archived_at=None).values_list("pk", flat=True)
+    return {queue_name(account_id) for account_id in ids.iterator() if share.holds(account_id)}
+
+
+class FindQueues(bootsteps.StartStopStep):
+    """Part of the consumer: asks the database for queues, on the consumer's own timer."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, parent: Any, **options: Any) -> None:
+        super().__init__(parent, **options)
+        self.share = Share.parse(settings.ACCOUNT_SHARE)
+
+    def start(self, parent: Any) -> None:
+        self.look(parent)
+        parent.timer.call_repeatedly(LOOK_EVERY, self.look, (parent,))
+
+    def look(self, parent: Any) -> None:
+        try:
+            saw_worker(parent.hostname)
+            clock_reading.report(parent.hostname)
+            if clock_reading.own_clock_is_off():
+                tick.wake_unticked_accounts()
+            tell(parent.hostname, share=settings.ACCOUNT_SHARE)
+            wanted = account_queues(self.share)
+        except Exception:  # the database or Redis may be away for a while; the next look finds out
+            log.warning("queues_not_read", exc_info=True)
+            return
+        finally:
+            connection.close()
+        consuming = {queue.name for queue in parent.task_consumer.queues}
+        for name in sorted(wanted - consuming):
+            parent.add_task_queue(name)
+        for name in sorted(consuming - wanted - {app.conf.task_default_queue}):
+            parent.cancel_task_queue(name)
+
+
+app.steps["consumer"].add(FindQueues)
+
+
+@control_command(name="look_for_queues")
+def look_for_queues(state: Any) -> dict[str, str]:
+    """Look for queues now; broadcast when an account is added."""
+    for step in state.consumer.blueprint.steps.values():
+        if isinstance(step, FindQueues):
+            step.look(state.consumer)
+    return {"ok": "looked"}
+
+
+@celeryd_after_setup.connect
+def _refuse(**_: Any) -> None:
+    """End the worker with the sentence; Celery would only log any other error of a signal, and continue."""
+    try:
+        refuse_cluster()
+        refuse_pooler()
+    except ImproperlyConfigured as error:
+        raise SystemExit(str(error)) from error
+
+
+@celeryd_after_setup.connect
+def _share_threads(instance: Any, **_: Any) -> None:
+    stop_sending.stop_if_off()
+    pump.places.share(instance.concurrency)
+
+
+@worker_ready.connect
+def _ready(**_: Any) -> None:
+    pump.stopping.clear()
+    send_loop().warm_up()
+    # What is loaded by now stays: looking through it again and again took a quarter of a busy worker's time.
+    gc.collect()
+    gc.freeze()
+
+
+@beat_init.connect
+def _watch_the_clock_of_beat(**_: Any) -> None:
+    """Report beat's clock too: the ticks of a clock that is behind have expired before a worker sees them."""
+    threading.Thread(target=_report_the_clock, name="clock", daemon=True).start()
+
+
+def _report_the_clock() -> None:
+    while True:
+        report_the_clock_of_beat()
+        time.sleep(LOOK_EVERY)
+
+
+def report_the_clock_of_beat() -> None:
+    try:
+        clock_reading.report(f"{clock_reading.BEAT}@{socket.gethostname()}")
+    except Exception:  # the database or Redis may be away for a while
+        log.warning("clock_not_reported", exc_info=True)
+    finally:
+        connection.close()
+
+
+@worker_shutting_down.connect
+def _shutting_down(**_: Any) -> None:
+    pump.stopping.set()

@@ -1,0 +1,224 @@
+"""Counts what accounts have used of their limits, and measures how fast their services took messages.
+
+`used_now` is the one source for pages: the limiter knows, in one round trip for all accounts, and the ledger is
+counted for those that the limiter has forgotten. Forecasts use `used` and `observed`, which read the ledger alone:
+they need the first message of the hour too, which the limiter does not tell.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from accounts.models import Account
+from accounts.models.account import Action
+from activity.models import Attempt
+from config.redis.client import client
+from delivery.limiter import Limiter, Use
+from delivery.limits.lookup import day_of
+from delivery.pacing import Limits, error_rate, pace_of
+from delivery.window import window_start_at
+
+Outcome = Attempt.Outcome
+
+LEARNS_FROM = timedelta(days=7)
+FEWEST = 20  # messages from which something can be learned
+A_BREAK = timedelta(seconds=60)  # a longer silence was a wait, not work
+BUSY = 0.5  # of the time that could have been spent sending
+LATEST = 100  # messages of an account that say how fast its service is
+
+NOUNS: Mapping[str, str] = {
+    Action.MESSAGE: "Messages",
+    Action.EMAIL: "E-mails",
+    Action.CONNECTION_REQUEST: "Invitations",
+    Action.INMAIL: "InMails",
+}
+
+Which = tuple[Account, str]  # an account and an action
+Key = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """Messages of today, in the account's zone, of the last minute and of the last hour.
+
+    `hour_since` is the time of the first message of the hour, where the ledger was counted.
+    """
+
+    day: int = 0
+    hour: int = 0
+    minute: int = 0
+    hour_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """One limit and how much of it is used; `limit` is None where none is set."""
+
+    label: str
+    used: int
+    limit: int | None
+
+    @property
+    def share(self) -> float:
+        return self.used / self.limit if self.limit else 0.0
+
+
+def day_gauge(action: str, used: Used, limits: Limits) -> Gauge:
+    return Gauge(label=f"{NOUNS[action]} today", used=used.day, limit=limits.per_day)
+
+
+def hour_gauge(action: str, used: Used, limits: Limits) -> Gauge:
+    return Gauge(label=f"{NOUNS[action]} this hour", used=used.hour, limit=limits.per_hour)
+
+
+def minute_gauge(action: str, used: Used, limits: Limits) -> Gauge:
+    return Gauge(label=f"{NOUNS[action]} this minute", used=used.minute, limit=limits.per_minute)
+
+
+def used_now(
+    which: Sequence[Which], limits: Mapping[Key, Limits], *, now: datetime, most: int | None = None
+) -> dict[Key, Used]:
+    """Return what each account has used of the limits of each action: one round trip and at most one query.
+
+    Of an account that the limiter has forgotten, at most `most` messages of the day are counted.
+    """
+    minute_ms = int(settings.MINUTE_SECONDS * 1000)
+    limiter = Limiter(client(), minute_ms=minute_ms, hour_ms=60 * minute_ms)
+    asked = [
+        (account.pk, action, pace_of(limits[account.pk, action]), day_of(account, now))
+        for account, action in which
+    ]
+    answers = limiter.peek_all(asked) if asked else []
+    known = {
+        (account.pk, action): _told(answer, limits[account.pk, action])
+        for (account, action), answer in zip(which, answers, strict=True)
+        if isinstance(answer, Use)
+    }
+    forgotten = [(account, action) for account, action in which if (account.pk, action) not in known]
+    return known | (used(forgotten, now=now, most=most) if forgotten else {})
+
+
+def _told(use: Use, limits: Limits) -> Used:
+    """Return the limiter's answer as use, never above the limit of an hour or a minute.
+
+    The limiter counts permits of the next moments too, and never grants more than the limit in any one span.
+    """
+    hour, minute = use.hour or 0, use.minute or 0
+    return Used(
+        day=use.day,
+        hour=min(hour, limits.per_hour or hour),
+        minute=min(minute, limits.per_minute or minute),
+    )
+
+
+USED = """
+SELECT w.account_id, w.action,
+       (SELECT count(*) FROM (
+            SELECT 1 FROM activity_attempt a
+            WHERE a.account_id = w.account_id AND a.action = w.action AND a.at >= w.day_start LIMIT %(most)s
+        ) today),
+       hour.used, hour.since, hour.minute
+FROM unnest(%(accounts)s::bigint[], %(actions)s::text[], %(days)s::timestamptz[]) AS w(account_id, action, day_start)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS used, min(a.at) AS since, count(*) FILTER (WHERE a.at > %(minute)s) AS minute
+    FROM activity_attempt a
+    WHERE a.account_id = w.account_id AND a.action = w.action AND a.at > %(hour)s
+) hour
+"""
+
+
+def used(which: Sequence[Which], *, now: datetime, most: int | None = None) -> dict[Key, Used]:
+    """Count in the ledger what each account has sent of each action, at most `most` messages of the day."""
+    minute = timedelta(seconds=settings.MINUTE_SECONDS)
+    rows = _ask(
+        USED,
+        which,
+        days=[window_start_at(account.zone, 0, now) for account, _ in which],
+        hour=now - 60 * minute,
+        minute=now - minute,
+        most=most,
+    )
+    return {(row[0], row[1]): Used(day=row[2], hour=row[3], hour_since=row[4], minute=row[5]) for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Seconds per message where the service set the pace, and the share of messages that failed, by the ledger."""
+
+    seconds: float = 0.0
+    errors: float = 0.0
+
+
+OBSERVED = """
+SELECT w.account_id, w.action, latest.at, latest.took_ms, latest.outcome
+FROM unnest(%(accounts)s::bigint[], %(actions)s::text[]) AS w(account_id, action)
+CROSS JOIN LATERAL (
+    SELECT a.at, a.took_ms, a.outcome FROM activity_attempt a
+    WHERE a.account_id = w.account_id AND a.action = w.action AND a.at > %(since)s
+    ORDER BY a.at DESC LIMIT %(latest)s
+) latest
+ORDER BY latest.at
+"""
+
+
+def observed(which: Sequence[Which], *, now: datetime) -> dict[Key, Observed]:
+    """Measure the latest messages of each account."""
+    sends: dict[Key, list[tuple[datetime, int]]] = {(account.pk, action): [] for account, action in which}
+    outcomes: dict[Key, list[str]] = {key: [] for key in sends}
+    for account_id, action, at, took, outcome in _ask(
+        OBSERVED, which, since=now - LEARNS_FROM, latest=LATEST
+    ):
+        sends[account_id, action].append((at, took))
+        outcomes[account_id, action].append(outcome)
+    in_flight = {
+        account.pk: account.group_concurrency or int(settings.GROUP_CONCURRENCY) for account, _ in which
+    }
+    return {
+        key: Observed(
+            seconds=seconds_per_message(sent, in_flight=in_flight[key[0]]),
+            errors=share_that_failed(outcomes[key]),
+        )
+        for key, sent in sends.items()
+    }
+
+
+def share_that_failed(outcomes: Sequence[str]) -> float:
+    """Return the failed share of the messages that a service took or refused for good; 0 where they are too few."""
+    sent, refused = outcomes.count(Outcome.SENT), outcomes.count(Outcome.REJECTED)
+    return error_rate(sent, refused) if sent + refused >= FEWEST else 0.0
+
+
+def seconds_per_message(sends: Sequence[tuple[datetime, int]], *, in_flight: int) -> float:
+    """Return the seconds from one message to the next while the service was the bottleneck; 0 where it was not.
+
+    `sends` are the times at which messages began, ascending, each with the milliseconds that the message took; at most
+    `in_flight` messages were under way at once. Where that many were under way most of the time, the service set the
+    pace and will do so again. Otherwise the limits of that day set the pace, and today's limits may be others.
+    """
+    gaps = [
+        ((after - before).total_seconds(), took / 1000)
+        for (before, took), (after, _) in pairwise(sends)
+        if after - before <= A_BREAK
+    ]
+    if len(gaps) < FEWEST:
+        return 0.0
+    elapsed, work = sum(gap for gap, _ in gaps), sum(took for _, took in gaps)
+    busy = work >= BUSY * elapsed * in_flight
+    return elapsed / len(gaps) if busy else 0.0
+
+
+def _ask(statement: str, which: Sequence[Which], **arguments: Any) -> list[tuple[Any, ...]]:
+    named: dict[str, Any] = {
+        "accounts": [account.pk for account, _ in which],
+        "actions": [action for _, action in which],
+        **arguments,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement, named)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows

@@ -1,0 +1,55 @@
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from accounts.models import SendingStop
+from delivery import live
+from delivery.recovery.after_restore import Gap, doubt, find
+
+
+class Command(BaseCommand):
+    """Make messages of the gap unconfirmed. Exit codes: 0 done, 1 sending is not stopped, 2 a time is wrong."""
+
+    help = "After a restore: mark messages as unconfirmed that may have been sent after the backup was made."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--since", required=True, help='From when the restored data is: "2026-11-18 10:00", in UTC.'
+        )
+        parser.add_argument("--until", help="When the last message may have left; without it, now.")
+        parser.add_argument("--apply", action="store_true", help="Do it; without this, it is only listed.")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        until = _moment(options["until"]) if options["until"] else timezone.now()
+        gap = Gap(since=_moment(options["since"]), until=until)
+        if gap.until <= gap.since:
+            raise CommandError("The gap must end after it began.", returncode=2)
+        if not SendingStop.objects.filter(owner=None, ended_at=None).exists():
+            raise CommandError("Sending is not stopped: run `manage.py stop_sending` first.", returncode=1)
+        count = 0
+        for found in list(find(gap)):
+            count += len(found.targets)
+            self.stdout.write(
+                f"Run {found.run.pk}, {found.run.name}, from {found.account}: {len(found.targets):,}"
+            )
+            if options["apply"]:
+                doubt(found, gap)
+                live.run_changed(found.run.pk, found.run.owner_id)
+        live.flush()
+        end = "are unconfirmed now." if options["apply"] else "would become unconfirmed: --apply does it."
+        self.stdout.write(
+            f"{count:,} that may have been sent in the gap {end}" if count else "Nothing is in doubt."
+        )
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        found = None
+    if found is None:
+        raise CommandError(f'{text!r} is not a time: write it as "2026-11-18 10:00", in UTC.', returncode=2)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,140 @@
+"""The input of a forecast and its result. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from delivery.pacing import Limits
+from delivery.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """An account's limits for one action, and how much of them is used.
+
+    `day_caps` are today's cap and those after each further day on which something is sent, the last one for all
+    that follow; none is no cap. `reserved` are messages that other runs have planned for a day, by its number from
+    today. `hour_since` is when the first of the `hour_used` messages of the last hour left. `slowest` are the
+    seconds that a message has been seen to take, whatever the limits allow, and `errors` the share that failed.
+    """
+
+    limits: Limits
+    day_caps: Sequence[int] = ()
+    day_used: int = 0
+    reserved: Mapping[int, int] = field(default_factory=dict)
+    hour_used: int = 0
+    hour_since: datetime | None = None
+    slowest: float = 0.0
+    errors: float = 0.0
+
+    def cap(self, day: int, busy: Collection[int] = ()) -> int | None:
+        """Return the cap of a day. A warm-up grows with each earlier day that has work; `busy` adds such days."""
+        if len(self.day_caps) < 2:
+            return next(iter(self.day_caps), None)
+        worked: set[int] = {*busy, *self.reserved, *((0,) if self.day_used else ())}
+        grown = sum(each < day for each in worked)
+        return self.day_caps[min(grown, len(self.day_caps) - 1)]
+
+    def room(self, day: int, busy: Collection[int] = ()) -> int | None:
+        """Return how many messages may still leave on a day, as planned now; None is any number."""
+        cap = self.cap(day, busy)
+        if cap is None:
+            return None
+        return max(0, cap - self.reserved.get(day, 0) - (self.day_used if day == 0 else 0))
+
+    def fits(self, parts: int) -> bool:
+        """Decide whether any day could take a target of `parts` messages."""
+        return not self.day_caps or max(self.day_caps) >= parts
+
+
+Rank = tuple[int, datetime]  # the order of P1: by priority, the highest first, then by firing
+
+
+def rank_of(priority: int, fired_at: datetime) -> Rank:
+    return -priority, fired_at
+
+
+FIRST = rank_of(0, datetime.min.replace(tzinfo=UTC))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The work of an account for one run. `own` is the run that the forecast is about.
+
+    `spacing` are the shortest and the longest seconds between two targets that a drip asks for by itself. `errors` is
+    the run's own error rate, once it has one; before that the account's rate is expected.
+    """
+
+    targets: int
+    parts: int = 1
+    action: str = "message"
+    window: Window
+    ready_at: datetime
+    spacing: tuple[float, float] = (0.0, 0.0)
+    rank: Rank = FIRST
+    errors: float | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowDown:
+    """An account that was told to slow down (SPEC P6): its gaps are `factor` times as long.
+
+    One step of `by` is taken back after `every` messages without complaint, of which `clean` have left.
+    """
+
+    factor: float = 1.0
+    clean: int = 0
+    by: float = 1.5
+    every: int = 20
+
+
+AT_FULL_SPEED = SlowDown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """An account with its runs; nothing leaves before `free_at`. Runs of the same rank go in their order here."""
+
+    zone: str
+    allowances: Mapping[str, Allowance]
+    jobs: Sequence[Job]
+    free_at: datetime | None = None
+    slow_down: SlowDown = AT_FULL_SPEED
+
+
+class PauseCause(StrEnum):
+    """The reason why a run would wait."""
+
+    WINDOW = "window"  # its window is closed
+    DAILY_CAP = "daily_cap"  # the account has reached its daily cap
+    OTHER_RUNS = "other_runs"  # the account serves another run first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """The run waits from `at` until `until` with `done` targets served; no end means not within a year."""
+
+    at: datetime
+    until: datetime | None
+    cause: PauseCause
+    done: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The number of targets served by this time; between two points the line is straight."""
+
+    at: datetime
+    done: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """The forecast course of a run. No `starts_at` or `finishes_at` means not within a year."""
+
+    starts_at: datetime | None
+    finishes_at: datetime | None
+    pauses: tuple[Pause, ...] = ()
+    curve: tuple[Point, ...] = ()

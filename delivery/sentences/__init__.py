@@ -1,0 +1,1 @@
+"""Says in words why an account or a run waits, and what happened."""

@@ -1,0 +1,150 @@
+"""A run's state in a sentence for its operator: the event, its reason and a remedy (SPEC W5)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from django.db.models import Avg
+from django.utils import timezone
+from django.utils.text import capfirst
+
+from accounts.models import Account, Recipient
+from activity.models import Attempt
+from delivery.limits.full_days import full_accounts
+from delivery.models import Run, RunTarget
+from delivery.pacing import error_rate
+from delivery.states import PauseReason, WaitReason
+
+LATEST = 200  # attempts that are read to find what slowed a run down
+SAMPLE = 100  # targets at each end of a run that are read to name its recipients
+ERRORS = 0.05
+SLOW_SEND_MS = 3000
+
+
+def window_closed(run: Run) -> str:
+    again = "It continues when the window opens again." if run.opens_at else "Resume it when you like."
+    return (
+        f"Delivery window closed at {run.window_end_hour:02d}:00 ({run.zone}). "
+        f"{_progress(run)} {held_back(run)} {again}"
+    )
+
+
+def day_full(run: Run, accounts: Sequence[Account], *, first: datetime) -> str:
+    """Return the sentence for a run that daily limits stop until its window closes (P10)."""
+    names = " and ".join(str(account) for account in accounts)
+    again = "It continues then" if run.opens_at else "Resume it to continue then"
+    return (
+        f"Daily limit reached: {names} can send no more today. {_progress(run)} "
+        f"The rest is planned for later days, from {_moment(run, first)} on. "
+        f"{again}. To continue today, raise the limit and resume."
+    )
+
+
+def closed_before_first(run: Run) -> str:
+    return (
+        f"Delivery window closed at {run.window_end_hour:02d}:00 ({run.zone}) before anything was sent. "
+        "Send it earlier, or widen the window."
+    )
+
+
+def missed(run: Run) -> str:
+    return (
+        f"Started after the delivery window had closed at {run.window_end_hour:02d}:00 ({run.zone}): nothing was sent. "
+        "Send it in its delivery hours, or widen them."
+    )
+
+
+def behind(ahead: int) -> str:
+    return f"Waits for run {ahead} of the same reminder to end. Cancel run {ahead} to start this one now."
+
+
+def paused(run: Run) -> str:
+    match run.pause_reason:
+        case PauseReason.ERROR_RATE:
+            doubts = f" and {run.unconfirmed} are unconfirmed" if run.unconfirmed else ""
+            why = (
+                f"Too many errors: {run.failed} of {run.sent + run.failed + run.unconfirmed} attempts failed{doubts}. "
+                "Check the failed ones, then resume or cancel."
+            )
+        case PauseReason.OPERATOR:
+            why = f"Paused by {run.changed_by}." if run.changed_by else "Paused by an operator."
+        case _:
+            why = "Resume it when the account can send again."
+    return f"{why} {_progress(run)}"
+
+
+def account_stopped(run: Run, account: Account, reason: str) -> str:
+    return f"{account} stopped sending: {reason.rstrip('.')}. {_progress(run)} Start the account again to continue."
+
+
+def replanned(run: Run, account: Account, *, cap: int, targets: int, first: datetime) -> str:
+    """Return the sentence for a run that one day's limit moved in part to later days (P10)."""
+    moved = f"{_counted(run, targets)} {'was' if targets == 1 else 'were'}"
+    return (
+        f"{account} can send {cap:,} messages per day: {moved} moved to later days, "
+        f"the first to {_moment(run, first)}."
+    )
+
+
+def finished(run: Run) -> str:
+    return capfirst(", ".join([delivered(run), *rest(run)])) + "."
+
+
+def delivered(run: Run) -> str:
+    """Return the progress in the same words everywhere: 37 of 100 groups delivered."""
+    if run.total and not run.expected:
+        return "no recipient could get it"
+    return f"{run.sent:,} of {_counted(run, run.expected)} delivered"
+
+
+def rest(run: Run) -> list[str]:
+    """List the non-empty outcomes other than sent."""
+    counts = (
+        (run.failed, "failed"),
+        (run.skipped - run.left_out, "skipped"),
+        (run.unconfirmed, "unconfirmed"),
+        (run.left_out, "left out"),
+    )
+    return [f"{count:,} {word}" for count, word in counts if count]
+
+
+def held_back(run: Run) -> str:
+    """Return what kept a run from finishing in its window, and the remedy."""
+    latest = Attempt.objects.filter(run=run).order_by("-id")[:LATEST]
+    took = Attempt.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Avg("took_ms"))["ms"] or 0
+    accounts = Account.objects.filter(run_accounts__run=run)
+    waits = set(accounts.values_list("waiting_for", flat=True))
+    if troubled := accounts.exclude(trouble_kind="").order_by("pk").first():
+        why = troubled.trouble.rstrip(".") or "see its page"
+        return f"{troubled} could not send: {why}. Check the account."
+    if full_accounts(run, now=timezone.now()):
+        return "The account's daily limit was reached: raise it, or add another account."
+    if error_rate(run.sent, run.failed + run.unconfirmed) > ERRORS or WaitReason.SLOWED in waits:
+        return "Errors slowed it down: check the failed recipients and the account."
+    if took > SLOW_SEND_MS and any(part.get("kind") == "media" for part in run.parts):
+        return "Large files took most of the time: use smaller ones."
+    return "The account's limits were too low for this window: widen the window, or add another account."
+
+
+def _counted(run: Run, count: int) -> str:
+    """Return "100 groups", or "100 recipients" where not all of them are groups."""
+    one, many = ("group", "groups") if _to_groups(run) else ("recipient", "recipients")
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _to_groups(run: Run) -> bool:
+    """Return whether the recipients are groups, by a sample: a run may have a million of them."""
+    if run.action != "message":
+        return False
+    kinds = RunTarget.objects.filter(run=run.pk).values_list("recipient__kind", flat=True)
+    ends = {*kinds.order_by("status", "id")[:SAMPLE], *kinds.order_by("-status", "-id")[:SAMPLE]}
+    return ends <= {Recipient.Kind.GROUP}
+
+
+def _progress(run: Run) -> str:
+    return f"{delivered(run)}, {run.pending + run.sending:,} still pending."
+
+
+def _moment(run: Run, at: datetime) -> str:
+    local = at.astimezone(ZoneInfo(run.zone))
+    return f"{local:%a} {local.day} {local:%b}, {local:%H:%M} ({run.zone})"

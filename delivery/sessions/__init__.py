@@ -1,0 +1,1 @@
+"""Sessions of accounts with their services: connect, ask, follow, read groups, archive."""

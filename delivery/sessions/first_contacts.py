@@ -1,0 +1,98 @@
+"""Handles locks on first contacts: a service stops messages to people an account never wrote to (WhatsApp's "463").
+
+Known chats continue. Only first contacts wait: their `not_before` moves behind the lock wherever they are pending,
+and a run that starts or continues under a lock does the same. So the engine does not need to know about locks.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.models import Account, User
+from accounts.roles import require_touch
+from delivery import live, notifications
+from delivery.engine import wakeups
+
+USUAL = timedelta(hours=24)  # used where the service does not say how long
+
+# A message that was reported as not delivered does not make its recipient known.
+KNOWN = """
+(p.kind IN ('group', 'room') OR p.last_inbound_at IS NOT NULL OR EXISTS (
+    SELECT 1 FROM delivery_runtarget earlier
+    WHERE earlier.recipient_id = t.recipient_id AND earlier.account_id = t.account_id
+      AND earlier.status = 'sent' AND earlier.error = ''
+))
+"""
+HOLD = f"""
+UPDATE delivery_runtarget held SET not_before = a.first_contacts_until
+FROM delivery_runtarget t
+JOIN accounts_account a ON a.id = t.account_id
+JOIN accounts_recipient p ON p.id = t.recipient_id
+JOIN delivery_run r ON r.id = t.run_id
+WHERE held.id = t.id AND t.status = 'pending' AND a.first_contacts_until > %(now)s
+  AND t.not_before < a.first_contacts_until AND r.status IN ('queued', 'running', 'paused')
+  AND NOT {KNOWN}
+"""  # noqa: S608 - made of constants
+OF_RUNS = "AND t.run_id = ANY(%(runs)s)"
+OF_ACCOUNT = """
+AND t.account_id = %(account)s
+AND t.run_id IN (SELECT run_id FROM delivery_runaccount WHERE account_id = %(account)s AND open)
+"""
+RELEASE = """
+UPDATE delivery_runtarget SET not_before = %(now)s
+WHERE status = 'pending' AND account_id = %(account)s AND not_before = %(until)s
+  AND run_id IN (SELECT run_id FROM delivery_runaccount WHERE account_id = %(account)s AND open)
+"""
+
+
+@transaction.atomic
+def lock(account: Account, *, at: datetime, until: datetime | None) -> None:
+    """Record that the service locked first contacts; notify the owner once per lock."""
+    until = until or at + USUAL
+    account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
+    if until <= timezone.now():
+        return
+    if account.first_contacts_until and account.first_contacts_until >= until:
+        _execute(HOLD + OF_ACCOUNT, account=account.pk)  # targets that were being sent when that lock came
+        return
+    new = account.first_contacts_until is None or account.first_contacts_until <= timezone.now()
+    account.first_contacts_until = until
+    account.save(update_fields=["first_contacts_until"])
+    _execute(HOLD + OF_ACCOUNT, account=account.pk)
+    _announce(account)
+    if new:
+        transaction.on_commit(lambda: notifications.first_contacts_locked(account))
+
+
+@transaction.atomic
+def unlock(account: Account, *, by: User) -> None:
+    """End the lock, because a person says that first contacts work again: those that waited may leave now."""
+    require_touch(account, by)
+    account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
+    if account.first_contacts_until is None:
+        return
+    _execute(RELEASE, account=account.pk, until=account.first_contacts_until)
+    account.first_contacts_until = None
+    account.save(update_fields=["first_contacts_until"])
+    wakeups.wake_on_commit([account.pk])
+    _announce(account)
+
+
+def hold(run_ids: Sequence[int]) -> None:
+    """Let the first contacts of runs wait for the locks of their accounts."""
+    locked = Account.objects.filter(run_accounts__run__in=run_ids, first_contacts_until__gt=timezone.now())
+    if locked.exists():
+        _execute(HOLD + OF_RUNS, runs=list(run_ids))
+
+
+def _execute(statement: str, **arguments: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"now": timezone.now(), **arguments})
+
+
+def _announce(account: Account) -> None:
+    account_id, owner_id = account.pk, account.owner_id
+    transaction.on_commit(lambda: live.account_changed(account_id, owner_id))

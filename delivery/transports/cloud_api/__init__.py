@@ -1,0 +1,1 @@
+"""WhatsApp through Meta's Cloud API."""

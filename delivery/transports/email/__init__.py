@@ -1,0 +1,1 @@
+"""E-mail through any mail server, by SMTP and IMAP."""

@@ -1,0 +1,1 @@
+"""E-mail through a provider's HTTP API."""

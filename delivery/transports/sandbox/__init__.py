@@ -1,0 +1,1 @@
+"""The practice gateway that comes with Paceline."""

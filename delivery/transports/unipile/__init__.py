@@ -1,0 +1,1 @@
+"""LinkedIn and e-mail through Unipile."""

@@ -1,1 +1,0 @@
-"""What services call things: addresses, states, codes and errors, and what they mean to us."""

@@ -1,0 +1,1 @@
+"""Test messages to one's own address."""

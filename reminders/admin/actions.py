@@ -1,0 +1,71 @@
+"""The actions Schedule, Switch off and Send now in the admin."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from accounts.admin.actions import MOST_AT_ONCE, Button, Question, confirmed
+from accounts.admin.archiving import Archiving
+from delivery.fanout import NothingToSendError
+from delivery.lifecycle import WrongStateError
+from reminders import scheduling
+from reminders.fire import fire, refuse_drafts
+from reminders.headcount import headcount
+from reminders.models import Reminder
+from reminders.readiness import NotReadyError
+
+Status = Reminder.Status
+
+
+class ReminderMoves(Archiving):
+    refusals = (NotReadyError, NothingToSendError, WrongStateError, PermissionDenied)
+
+    def buttons(self, row: Reminder) -> Iterable[Button]:
+        if not row.archived_at:
+            yield from self._steering(row)
+        yield from super().buttons(row)
+
+    def _steering(self, row: Reminder) -> Iterable[Button]:
+        if row.status == Status.SCHEDULED:
+            yield Button(action="switch_off", label="Switch off")
+        else:
+            yield Button(action="schedule", label="Schedule")
+        if row.status != Status.DRAFT:
+            yield Button(action="fire_now", label="Send now")
+
+    @admin.action(description="Schedule the selected reminders", permissions=["view"])
+    def schedule(self, request: HttpRequest, queryset: QuerySet[Reminder]) -> HttpResponse | None:
+        return self.each(request, queryset, scheduling.schedule, "Scheduled")
+
+    @admin.action(description="Switch the selected reminders off", permissions=["view"])
+    def switch_off(self, request: HttpRequest, queryset: QuerySet[Reminder]) -> HttpResponse | None:
+        return self.each(request, queryset, scheduling.switch_off, "Switched off")
+
+    @admin.action(description="Send the selected reminders now", permissions=["view"])
+    def fire_now(self, request: HttpRequest, queryset: QuerySet[Reminder]) -> HttpResponse | None:
+        """Ask for confirmation first, with how many recipients each reminder reaches."""
+        if confirmed(request):
+            return self.each(request, queryset, _fire, "Started")
+        asked = Question(
+            action="fire_now",
+            title="Send now?",
+            sentence="A run starts now. Its messages are sent in the delivery hours:",
+            button="Yes, send now",
+            rows=[(reminder, _reach(reminder)) for reminder in queryset[:MOST_AT_ONCE]],
+        )
+        return self.ask(request, asked)
+
+
+def _reach(reminder: Reminder) -> str:
+    reached = headcount(reminder)
+    excluded = f"; {reached.excluded:,} excluded" if reached.excluded else ""
+    return f"to {reached.words}{excluded}"
+
+
+def _fire(reminder: Reminder, *, by: Any) -> None:
+    refuse_drafts(reminder)
+    fire(reminder, by=by)

@@ -1,0 +1,1 @@
+"""Replies: who answered what, STOP, and the second message."""

@@ -1,0 +1,1 @@
+"""The pages of reminders, the wizard and follow-ups."""

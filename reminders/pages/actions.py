@@ -1,0 +1,120 @@
+"""The actions on a reminder from its page. Each is a POST; one that cannot be undone asks first."""
+
+from uuid import UUID, uuid4
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts.access import seen, touched, user_of
+from delivery.fanout import NothingToSendError
+from delivery.lifecycle import WrongStateError
+from reminders import drafts, scheduling
+from reminders.drafts import NotPossibleError
+from reminders.fire import fire, refuse_drafts
+from reminders.forecast import forecast
+from reminders.headcount import headcount, recount
+from reminders.models import Reminder
+from reminders.readiness import why_not_now
+
+
+@login_required
+@require_POST
+def duplicate(request: HttpRequest, pk: int) -> HttpResponse:
+    copy = drafts.duplicate(
+        touched(Reminder.objects.select_related("owner"), request, pk), by=user_of(request)
+    )
+    messages.success(request, "This is the copy, saved as a draft. Choose when to send it.")
+    return redirect("reminders:message", copy.pk)
+
+
+@login_required
+@require_POST
+def archive(request: HttpRequest, pk: int) -> HttpResponse:
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    try:
+        drafts.archive(reminder, by=user_of(request))
+    except NotPossibleError as error:
+        messages.warning(request, str(error))
+        return redirect("reminders:page", pk)
+    messages.success(
+        request, f"{reminder} is archived. You find it under Archived, and can unarchive it there."
+    )
+    return redirect("reminders:list")
+
+
+@login_required
+@require_POST
+def unarchive(request: HttpRequest, pk: int) -> HttpResponse:
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    drafts.unarchive(reminder, by=user_of(request))
+    messages.success(request, f"{reminder} is unarchived.")
+    return redirect("reminders:page", pk)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def discard(request: HttpRequest, pk: int) -> HttpResponse:
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    if request.method != "POST":
+        return render(request, "reminders/discard.html", {"reminder": reminder})
+    try:
+        drafts.discard(reminder, by=user_of(request))
+    except NotPossibleError as error:
+        messages.warning(request, str(error))
+        return redirect("reminders:page", pk)
+    messages.success(request, "Draft deleted.")
+    return redirect("reminders:list")
+
+
+@login_required
+@require_POST
+def switch_off(request: HttpRequest, pk: int) -> HttpResponse:
+    scheduling.switch_off(touched(Reminder.objects.select_related("owner"), request, pk), by=user_of(request))
+    messages.success(request, "Switched off. Nothing is sent until you schedule it again.")
+    return redirect("reminders:page", pk)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask first, with the number of recipients and the forecast. The form's key makes two clicks one run."""
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    now = timezone.now()
+    late = why_not_now(reminder, now)
+    undecided = request.method == "POST" and "without" not in request.POST and headcount(reminder).short > 0
+    if request.method != "POST" or undecided or late:
+        reached = headcount(reminder)
+        context = {
+            "why_not_now": late,
+            "reminder": reminder,
+            "audience": reached,
+            "undecided": undecided,
+            "forecast": forecast(reminder, now=now, fires_at=now, reached=reached),
+            "key": uuid4(),
+        }
+        return render(request, "reminders/fire.html", context)
+    try:
+        refuse_drafts(reminder)
+        run = fire(reminder, key=_key(request), by=user_of(request))
+    except (NothingToSendError, WrongStateError) as error:
+        messages.error(request, str(error))
+        return redirect("reminders:page", pk)
+    return redirect("runs:page", run.pk)
+
+
+@login_required
+@require_GET
+def count_again(request: HttpRequest, pk: int) -> JsonResponse:
+    """Return whether the number of recipients on a page has changed since it was counted."""
+    return JsonResponse({"changed": recount(seen(Reminder.objects.select_related("owner"), request, pk))})
+
+
+def _key(request: HttpRequest) -> UUID:
+    try:
+        return UUID(request.POST.get("key", ""))
+    except ValueError:
+        return uuid4()

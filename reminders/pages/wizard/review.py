@@ -1,0 +1,108 @@
+"""The last step: a checklist, the forecast, and the button that schedules or sends."""
+
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from accounts.access import touched, user_of
+from delivery.fanout import NothingToSendError
+from delivery.lifecycle import WrongStateError
+from reminders import scheduling
+from reminders.fire import fire
+from reminders.forecast import forecast
+from reminders.headcount import headcount
+from reminders.models import Reminder
+from reminders.pages.wizard import trial
+from reminders.pages.wizard.checklist import button, checklist
+from reminders.pages.wizard.forecast_plot import draw
+from reminders.pages.wizard.steps import frame
+from reminders.readiness import NotReadyError, why_not_now
+from reminders.schedule_words import timing_of
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def review(request: HttpRequest, pk: int) -> HttpResponse:
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    if request.method != "POST":
+        return _page(request, reminder)
+    match request.POST.get("do"):
+        case "test" | "code":
+            return _try_out(request, reminder)
+        case _:
+            return _let_go(request, reminder)
+
+
+def _try_out(request: HttpRequest, reminder: Reminder) -> HttpResponse:
+    """Send a test or a code; show an error next to the typed values if that is not possible."""
+    answer = trial.answer(request, reminder)
+    if isinstance(answer, trial.Form):
+        return _page(request, reminder, form=answer)
+    asked = urlencode({"test": answer.id, "as": request.POST.get("as", "")})
+    return redirect(f"{reverse('reminders:review', args=[reminder.pk])}?{asked}#test")
+
+
+def _let_go(request: HttpRequest, reminder: Reminder) -> HttpResponse:
+    """Schedule the reminder, and also fire it if that button was pressed. A double click acts once."""
+    by = user_of(request)
+    reached = headcount(reminder)
+    if reached.short and "without" not in request.POST:
+        return _page(request, reminder, undecided=True)
+    if reached.short and not reached.complete and request.POST.get("do") == "send":
+        messages.error(request, "Nothing can be sent: every recipient lacks a value for the message.")
+        return redirect("reminders:review", reminder.pk)
+    if request.POST.get("do") == "send" and why_not_now(reminder, timezone.now()):
+        return _page(request, reminder)
+    try:
+        reminder = scheduling.schedule(reminder, by=by)
+        if request.POST.get("do") == "send":
+            run = fire(reminder, key=_key(request), by=by)
+            return redirect("runs:page", run.pk)
+    except (NotReadyError, NothingToSendError, WrongStateError) as error:
+        messages.error(request, str(error))
+        return redirect("reminders:review", reminder.pk)
+    manual = reminder.schedule == Reminder.Schedule.BY_HAND
+    done = f"{reminder} is saved. Press “Send now” to send it." if manual else f"{reminder} is scheduled."
+    messages.success(request, done)
+    return redirect("reminders:page", reminder.pk)
+
+
+def _page(
+    request: HttpRequest,
+    reminder: Reminder,
+    *,
+    form: trial.Form | None = None,
+    undecided: bool = False,
+) -> HttpResponse:
+    now = timezone.now()
+    points, timing = checklist(reminder, now=now), timing_of(reminder, now=now)
+    firing = timing.firings[0] if timing.firings else None
+    foreseen = forecast(reminder, now=now, fires_at=firing, reached=points.audience)
+    context = frame(reminder, "review", points.audience) | {
+        "checklist": points,
+        "audience": points.audience,
+        "undecided": undecided,
+        "timing": timing,
+        "forecast": foreseen,
+        "course": draw(foreseen),
+        "button": button(reminder, points.audience, firing, now=now),
+        "why_not_now": why_not_now(reminder, now),
+        "by_hand": reminder.schedule == Reminder.Schedule.BY_HAND,
+        "key": uuid4(),
+        "trial": form or trial.form_of(request, reminder, points.accounts),
+    }
+    return render(request, "reminders/wizard/review.html", context)
+
+
+def _key(request: HttpRequest) -> UUID:
+    try:
+        return UUID(request.POST.get("key", ""))
+    except ValueError:
+        return uuid4()

@@ -1,0 +1,53 @@
+"""CSV downloads: safe in spreadsheets, and sent piece by piece by both kinds of server."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import AsyncRequestFactory, RequestFactory
+
+from accounts import downloads
+from accounts.downloads import cell, csv_response
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("+1-2", "'+1-2"),
+        ("-cmd", "'-cmd"),
+        ("\t=1", "'\t=1"),
+        ("+60123456789", "+60123456789"),
+        ("-12.5", "-12.5"),
+        (7, "7"),
+        ("Ann", "Ann"),
+    ],
+)
+def test_a_cell_is_never_a_formula(value: object, written: str) -> None:
+    assert cell(value) == written
+
+
+async def test_an_asgi_server_gets_it_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "LINES", 2)
+    made: list[int] = []
+
+    def lines() -> Iterator[tuple[int]]:
+        for number in range(5):
+            made.append(number)
+            yield (number,)
+
+    answer = csv_response(AsyncRequestFactory().get("/"), lines(), "numbers")
+    assert answer.is_async
+    seen = [(piece, len(made)) async for piece in answer]
+    assert seen == [
+        ("\ufeff".encode(), 0),
+        (b"0\r\n1\r\n", 2),
+        (b"2\r\n3\r\n", 4),
+        (b"4\r\n", 5),
+    ]
+
+
+def test_any_other_server_gets_a_plain_one(rf: RequestFactory) -> None:
+    answer = csv_response(rf.get("/"), [("a", "=b")], "letters")
+    assert answer.getvalue() == b"\xef\xbb\xbfa,'=b\r\n"
+    assert answer["Content-Disposition"].startswith('attachment; filename="letters-')

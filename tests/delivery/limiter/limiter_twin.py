@@ -1,0 +1,260 @@
+"""The limiter in plain Python: keeps every message for good and counts anew for each question.
+
+It is the ledger as well: `memory` is what a limiter that forgot is rebuilt from.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from delivery.limiter import (
+    Ask,
+    Day,
+    Done,
+    Forgotten,
+    Granted,
+    LeaseLost,
+    Memory,
+    Unit,
+    Use,
+    Wait,
+    WrongClock,
+)
+from delivery.pacing import Pace
+from delivery.states import WaitReason
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    permit: str | None  # None once the limiter has no use for the name any more
+    start: int
+    seen: int | None = None  # None as long as it is open
+
+
+@dataclass(slots=True, kw_only=True)
+class Twin:
+    minute_ms: int
+    hour_ms: int
+    horizon_ms: int
+    recheck_ms: int
+    day: Day
+    knows: bool = False
+    disturbed: bool = False  # somebody changed it of whom the holder of the lease does not know
+    reach: int = 0
+    messages: list[Message] = field(default_factory=list)
+    today: list[Message] = field(default_factory=list)
+    batch: list[Message | None] = field(default_factory=list)  # None: was rebuilt, nobody knows which it is
+    free_at: int = 0
+    held_until: int = 0
+    ended: int = 0
+
+    def take(
+        self, ask: Ask, *, now: int, lease_held: bool, names: Iterator[str]
+    ) -> Granted | Wait | WrongClock | LeaseLost | Forgotten:
+        """The permits that it grants are called by the `names` that the limiter gave to its own."""
+        if not lease_held:
+            return self._late(ask.settled, ask.returned)
+        if ask.expected is not None and not ask.expected.earliest_ms <= now <= ask.expected.latest_ms:
+            return WrongClock(now_ms=now)
+        self._settle_and_return(ask.settled, ask.returned)
+        if self._trusted():
+            self.knows = self._answers_for(ask.pace, ask.day)
+        if not self.knows:
+            return Forgotten()
+        self._begin(ask.day)
+        self._trim(now, ask)
+        return self._grant(ask, now, names)
+
+    def settle(self, settled: Mapping[str, int], returned: Sequence[str], *, lease_held: bool) -> object:
+        if not lease_held:
+            return self._late(settled, returned)
+        self._settle_and_return(settled, returned)
+        return self._noted()
+
+    def hold(self, until: int) -> object:
+        self.held_until = max(self.held_until, until)
+        return self._noted()
+
+    def dies(self, now: int) -> None:
+        """What the pump had begun counts as arriving now, and the next pump knows of no mark."""
+        for message in self._open():
+            message.seen = max(message.start, now)
+        self.forget()
+
+    def never_told(self, permits: Sequence[str]) -> None:
+        """The answer that granted these was lost: nobody uses them, and the next call does not know the state."""
+        for permit in permits:
+            if message := self._find(permit):
+                self._drop(message)
+        self.forget()
+
+    def forget(self) -> None:
+        self.knows = False
+
+    def _trusted(self) -> bool:
+        self.knows = self.knows and not self.disturbed
+        return self.knows
+
+    def _late(self, settled: Mapping[str, int], returned: Sequence[str]) -> LeaseLost:
+        """News of a pump that lost its lease."""
+        self._settle_and_return(settled, returned)
+        self.disturbed = self.disturbed or bool(settled or returned)
+        return LeaseLost()
+
+    def memory(self, pace: Pace, day: Day, now: int) -> Memory:
+        reach = self._reach(pace)
+        # By the clock of a worker that is behind, in whose day it still is.
+        now = min(now, day.end_ms - 1)
+        settled = [m for m in self.messages if m.seen is not None]
+        return Memory(
+            day=day,
+            day_used=len(self._messages_of(day)),
+            reach_ms=reach,
+            times_ms=[m.seen for m in settled if m.seen is not None and m.seen > now - reach],
+            in_flight={m.permit: m.start for m in self._open() if m.permit},
+            batch=len(self.batch),
+            last_ms=max((m.start for m in settled), default=0),
+            free_at_ms=self.free_at,
+            held_until_ms=self.held_until,
+        )
+
+    def rebuild(self, pace: Pace, day: Day) -> object:
+        self.knows, self.disturbed = True, False
+        self.reach = self._reach(pace)
+        self.day, self.today = day, self._messages_of(day)
+        self.batch = [None] * len(self.batch)
+        self.ended = max((m.start for m in self.messages if m.seen is not None), default=0)
+        for message in self.messages:
+            if message.seen is not None:
+                message.permit = None
+        return Done()
+
+    def peek(self, pace: Pace, day: Day, now: int) -> Use | Forgotten:
+        if not self.knows or not self._answers_for(pace, day):
+            return Forgotten()
+        return Use(
+            minute=self._count(now, self.minute_ms) if pace.per_minute or pace.per_hour else None,
+            hour=self._count(now, self.hour_ms) if pace.per_hour else None,
+            day=len(self.today if day.start_ms == self.day.start_ms else self._messages_of(day)),
+            free_at_ms=self.free_at,
+            held_until_ms=self.held_until,
+        )
+
+    def _noted(self) -> Done | Forgotten:
+        return Done() if self._trusted() else Forgotten()
+
+    def _open(self) -> list[Message]:
+        return [m for m in self.messages if m.seen is None]
+
+    def _find(self, permit: str) -> Message | None:
+        return next((m for m in self.messages if m.permit == permit), None)
+
+    def _reach(self, pace: Pace) -> int:
+        if pace.per_hour:
+            return self.hour_ms
+        return self.minute_ms if pace.per_minute else 0
+
+    def _count(self, at: int, span: int) -> int:
+        return sum(m.seen is None or m.seen > at - span for m in self.messages)
+
+    def _last_start(self) -> int:
+        return max((m.start for m in self.messages), default=0)
+
+    def _messages_of(self, day: Day) -> list[Message]:
+        return [
+            m for m in self.messages if m.start < day.end_ms and (m.seen is None or m.seen >= day.start_ms)
+        ]
+
+    def _settle_and_return(self, settled: Mapping[str, int], returned: Sequence[str]) -> None:
+        for permit, at in settled.items():
+            if message := self._find(permit):
+                message.seen = max(message.start if message.seen is None else message.seen, at)
+                self.ended = max(self.ended, at)
+        starts = [m.start for p in returned if (m := self._find(p)) and m.seen is None and self._drop(m)]
+        last = self._last_start()
+        self.free_at = min([self.free_at, *(start for start in starts if start > last)])
+
+    def _drop(self, message: Message) -> bool:
+        self.messages.remove(message)
+        if message in self.today:
+            self.today.remove(message)
+        if message in self.batch:
+            self.batch.remove(message)
+        return True
+
+    def _answers_for(self, pace: Pace, day: Day) -> bool:
+        same_or_later = day.start_ms == self.day.start_ms or day.start_ms >= self.day.end_ms
+        return same_or_later and self._reach(pace) <= self.reach
+
+    def _begin(self, day: Day) -> None:
+        if day.start_ms != self.day.start_ms:
+            self.today = self._messages_of(day)
+        self.day = day
+
+    def _trim(self, now: int, ask: Ask) -> None:
+        """No message is lost here, but what the limiter trims is no longer known by name."""
+        self.reach = self._reach(ask.pace)
+        until = min(now - self.reach, self.day.end_ms - 1)
+        for message in self.messages:
+            if message.seen is not None and message.seen <= until:
+                message.permit = None
+
+    def _grant(self, ask: Ask, now: int, names: Iterator[str]) -> Granted | Wait:
+        units: list[Unit] = []
+        for gap in ask.gaps_ms:
+            at, reason, possible = self._earliest(ask, now)
+            full = ask.pace.per_day and len(self.today) + ask.cost > ask.pace.per_day
+            if full:
+                at, reason, possible = ask.day.end_ms, WaitReason.PER_DAY, False
+            if not possible or at > now + self.horizon_ms or at >= ask.day.end_ms:
+                return Granted(units=tuple(units), now_ms=now) if units else self._wait(ask, at, reason, now)
+            units.append(self._grant_one(ask, at, gap, names))
+        return Granted(units=tuple(units), now_ms=now)
+
+    def _wait(self, ask: Ask, at: int, reason: WaitReason, now: int) -> Wait:
+        until = min(at, ask.day.end_ms)
+        return Wait(until_ms=until if until > now else now + self.recheck_ms, reason=reason, now_ms=now)
+
+    def _grant_one(self, ask: Ask, at: int, gap: int, names: Iterator[str]) -> Unit:
+        if self._rested(ask.pace, at):
+            self.batch = []
+        messages = [Message(permit=next(names, "more than were granted"), start=at) for _ in range(ask.cost)]
+        self.messages += messages
+        self.today += messages
+        self.batch = [*self.batch, *messages] if ask.pace.batch_size else []
+        self.free_at = at + gap
+        return Unit(at_ms=at, permits=tuple(m.permit or "" for m in messages))
+
+    def _earliest(self, ask: Ask, now: int) -> tuple[int, WaitReason, bool]:
+        minute, minute_possible = self._room(ask.pace.per_minute, self.minute_ms, ask.cost, now)
+        hour, hour_possible = self._room(ask.pace.per_hour, self.hour_ms, ask.cost, now)
+        bounds = [
+            (max(now, ask.day.start_ms), WaitReason.GAP),
+            (self.free_at, WaitReason.GAP),
+            (self.held_until, WaitReason.SLOWED),
+            (minute, WaitReason.PER_MINUTE),
+            (hour, WaitReason.PER_HOUR),
+        ]
+        at, reason = max(bounds, key=lambda bound: bound[0])  # the first of equals
+        if self._batch_is_full(ask) and not self._rested(ask.pace, at):
+            at, reason = self._last() + ask.pace.batch_pause_ms, WaitReason.BATCH_PAUSE
+        return at, reason, minute_possible and hour_possible
+
+    def _rested(self, pace: Pace, at: int) -> bool:
+        return at - self._last() >= pace.batch_pause_ms
+
+    def _last(self) -> int:
+        """From when on a batch pause counts: the last message may have left later than planned."""
+        return max(self.ended, self._last_start())
+
+    def _batch_is_full(self, ask: Ask) -> bool:
+        size = ask.pace.batch_size
+        return bool(size and self.batch and len(self.batch) + ask.cost > size)
+
+    def _room(self, cap: int, span: int, cost: int, now: int) -> tuple[int, bool]:
+        """The first time at which the window has room, tried out; and whether there is one."""
+        times = sorted({0, *(m.seen + span for m in self.messages if m.seen is not None)})
+        for time in times:
+            if not cap or self._count(time, span) + cost <= cap:
+                return time, True
+        starts = sorted((m.start for m in self._open()), reverse=True)
+        return max(starts[cap - cost] + span, now + self.recheck_ms), False

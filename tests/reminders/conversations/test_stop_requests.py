@@ -1,0 +1,198 @@
+"""What people really write when they want to hear nothing more, and what only looks like it."""
+# ruff: noqa: RUF001 - letters of many scripts
+
+import pytest
+
+from reminders.conversations.stop_words import is_stop
+
+STOPS = {
+    "English": [
+        "STOP\n\nAnna Lee\nHead of Year 4\n+44 20 7946 0000",
+        "Stop\n\nBest regards,\nAnna Lee",
+        "Hi,\n\nplease unsubscribe me.\n\nThanks\nAnna",
+        "Please remove me from your list.",
+        "please remove me from your mailing list, I no longer live there",
+        "Could you take me off?",
+        "Could you please take me off your e-mail list? Thanks!",
+        "Can you stop sending me these emails",
+        "I don't want to receive these messages anymore.",
+        "I no longer wish to receive your newsletter",
+        "Don't email me again!",
+        "Dear School,\nI would like to unsubscribe from this list.\nRegards\nAnna",
+        "Unsubscribe\n\nSent from my iPhone",
+        "Thanks but stop sending me messages. We moved to Leeds last year.",
+        "take my email off your list",
+        "STOP\n\nThis e-mail and any attachments are confidential and may be privileged.",
+    ],
+    "German": [
+        "Stopp",
+        "Bitte abmelden. Danke",
+        "Bitte nehmen Sie mich aus dem Verteiler.",
+        "Könnten Sie mich bitte von Ihrer Liste streichen?",
+        "Bitte keine weiteren E-Mails mehr",
+        "Ich möchte keine E-Mails mehr erhalten.",
+        "STOP\n\nMit freundlichen Grüßen\nErika Mustermann",
+        "Bitte senden Sie mir keine Nachrichten mehr!",
+        "Abmelden\n\nVon meinem iPhone gesendet",
+    ],
+    "French": [
+        "Merci de me retirer de votre liste de diffusion.",
+        "Pourriez-vous me désinscrire de votre liste ?",
+        "Bonjour, je ne souhaite plus recevoir vos messages. Cordialement",
+        "Désinscription svp",
+        "Ne m'envoyez plus de mails",
+        "Stop\n\nEnvoyé de mon iPhone",
+        "Se désabonner",
+    ],
+    "Spanish": [
+        "Por favor, denme de baja de su lista.",
+        "¿Podría darme de baja?",
+        "No quiero recibir más correos",
+        "Dejen de enviarme mensajes por favor",
+        "Baja por favor. Gracias, Ana",
+        "BAJA\n\nEnviado desde mi iPhone",
+        "Desuscribirme por favor",
+        "Cancelar suscripción",
+        "No más mensajes",
+        "Por favor no enviar más mensajes",
+    ],
+    "Portuguese": [
+        "Por favor, me remova da sua lista de e-mails.",
+        "Não quero mais receber e-mails",
+        "Parem de me enviar mensagens!",
+        "Descadastrar, obrigado",
+    ],
+    "Italian": [
+        "Per favore cancellatemi dalla vostra mailing list.",
+        "Potete rimuovermi dalla lista?",
+        "Non voglio più ricevere queste email. Grazie",
+        "Basta!\n\nInviato da iPhone",
+        "Disiscrivetemi",
+        "Basta messaggi",
+    ],
+    "Dutch": [
+        "Graag afmelden",
+        "Kunt u mij van uw mailinglijst verwijderen?",
+        "Ik wil geen e-mails meer ontvangen.",
+        "Stuur mij geen berichten meer aub",
+        "Stop\n\nMet vriendelijke groet,\nJan de Vries",
+        "Gelieve mij te verwijderen uit uw bestand",
+        "Stop ermee",
+    ],
+    "Malay": [
+        "Tolong keluarkan saya dari senarai ini",
+        "Sila berhenti hantar mesej kepada saya. Terima kasih",
+        "Jangan kirim lagi ke saya",
+        "Berhenti berlangganan",
+        "Jangan ganggu saya lagi",
+        "Stop kirim pesan",
+        "Saya tidak mahu terima mesej lagi",
+    ],
+    "Polish": [
+        "Proszę usunąć mnie z listy mailingowej.",
+        "Nie chcę otrzymywać więcej wiadomości",
+        "Proszę o wypisanie mnie z newslettera. Pozdrawiam",
+        "Proszę nie wysyłać mi więcej maili",
+        "Proszę o wypisanie",
+        "Proszę mnie wypisać",
+        "Proszę o usunięcie z listy",
+        "Nie życzę sobie więcej wiadomości",
+        "Proszę już do mnie nie pisać",
+    ],
+    "Russian": [
+        "Пожалуйста, удалите меня из рассылки",
+        "Не присылайте мне больше писем",
+        "Не присылайте мне больше сообщений",
+        "Хватит слать мне сообщения",
+        "Прекратите рассылку",
+        "Перестаньте мне писать",
+        "Отменить подписку",
+        "Больше не пишите мне, пожалуйста",
+        "Хочу отписаться от рассылки. Спасибо",
+        "Стоп\n\nОтправлено с iPhone",
+    ],
+    "others": [
+        "退订，谢谢",
+        "停止",
+        "إلغاء الاشتراك شكرا",
+        "配信停止",
+        "不要再发了",
+        "もう送らないでください",
+        "please stop texting this number",
+        "수신거부",
+        "Lütfen durdur",
+        "Avsluta, tack",
+    ],
+}
+REPLIES = [
+    "stop by tomorrow",
+    "Don't stop",
+    "Please don't stop sending me messages, I like them",
+    "Do not remove me from your list",
+    "Did you remove me from your list?",
+    "Why did you take me off your list?",
+    "Please remove me from your list of drivers for Tuesday",
+    "I never get your emails",
+    "I don't get these messages any more, why?",
+    "Stop! In the name of love",
+    "The bus stop is on the left.",
+    "Please stop at the corner. Thanks, Anna",
+    "Can you stop by the office?",
+    "Reply STOP to leave this list",
+    "To unsubscribe, reply STOP.",
+    "Send STOP to opt out",
+    "If you want to unsubscribe, click here",
+    "Stop press: the match is on!\n\nOur newsletter this week brings you the results, and more.",
+    "Stop\n\nby the gate at nine, please, so that we can walk together",
+    "Take me off at the next station",
+    "We will cancel the other one. Regards, Anna",
+    "I can't stop laughing",
+    "Nonstop",
+    "What does STOP mean?",
+    "How do I unsubscribe?",
+    "When will it end?",
+    "Bitte nicht abmelden",
+    "Schicken Sie mir nichts vor Montag",
+    "Ich möchte mich nicht abmelden",
+    "Hör nicht auf",
+    "Je ne veux pas me désabonner",
+    "Ne m'oubliez pas",
+    "No quiero",
+    "No quiero darme de baja",
+    "Nos vemos en la parada",
+    "Não quero sair da lista",
+    "Non voglio cancellarmi",
+    "Ik wil me niet afmelden",
+    "Jangan lupa",
+    "Nie chcę się wypisać",
+    "Не отписывайте меня",
+    "Не хочу отписаться",
+    "удалить",
+    "Cancel\nmy order 12345 please",
+    "STOP\nTHE FEE INCREASE",
+    "Jangan berhenti hantar",
+    "Proszę mnie nie wypisywać",
+    "Не прекращайте рассылку",
+    "Por favor enviar más mensajes",
+    "No enviar más sillas",
+    "Thanks",
+    "Hi",
+    "please",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", [text for texts in STOPS.values() for text in texts])
+def test_this_opts_out(text: str) -> None:
+    assert is_stop(text)
+    assert is_stop(text.replace("\n", "\r\n"))
+
+
+@pytest.mark.parametrize("text", REPLIES)
+def test_this_does_not(text: str) -> None:
+    assert not is_stop(text)
+
+
+def test_with_words_of_their_own_people_ask_in_those_alone() -> None:
+    assert is_stop("Schluss, danke.\n\nErika Mustermann", ["Schluss"])
+    assert not is_stop("Please remove me from your list.", ["Schluss"])
