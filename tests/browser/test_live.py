@@ -6,7 +6,7 @@ import threading
 import pytest
 from django.db import connection
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from pytest_django import Settings
 from redis import Redis
 
