@@ -21,7 +21,7 @@ from activity.push_services import UnknownPushServiceError, push_address
 from delivery.sessions import calls
 from delivery.transports.http.exchange import Answer, Request, Unanswered, exchange, open_session
 from delivery.transports.networks.addresses import WebAddress
-from delivery.transports.networks.allowed import reach_of
+from delivery.transports.networks.allowed import allowed_networks
 
 CONNECT_SECONDS = 5
 TIMEOUT_SECONDS = 10
@@ -82,7 +82,7 @@ def _request(address: WebAddress, body: bytes) -> Request:
 
 
 async def _exchanged(request: Request) -> Answer | Unanswered:
-    async with open_session(reach=reach_of(settings.PRIVATE_NETWORKS)) as session:
+    async with open_session(networks=allowed_networks(settings.PRIVATE_NETWORKS)) as session:
         return await exchange(session, request, connect=CONNECT_SECONDS, total=TIMEOUT_SECONDS)
 
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import post_delete, post_migrate, post_save
 
-from delivery.transports.networks.allowed import hint, reach_of
+from delivery.transports.networks.allowed import allowed_networks, hint
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +18,7 @@ def _check_settings() -> None:
     A value that is skipped silently could open or close the wrong networks.
     """
     try:
-        reach_of(settings.PRIVATE_NETWORKS)
+        allowed_networks(settings.PRIVATE_NETWORKS)
     except ValueError as error:
         raise ImproperlyConfigured(f"PRIVATE_NETWORKS: {error}. Correct or unset it.") from error
 

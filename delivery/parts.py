@@ -28,8 +28,8 @@ def thaw(parts: list[dict[str, Any]]) -> tuple[FrozenPart, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """Everything that turns a part into a message: opening its file, its handle, the run's action and subject.
+class MessageBuilder:
+    """Turns parts into messages, with the run's action and subject, the files and their handles.
 
     `unsubscribe_url` returns the link with which the recipient of a target, at an address, opts out, where the channel
     has such links.

@@ -23,8 +23,8 @@ def pump(account_id: int) -> None:
 
 
 @app.task(name=send.TASK)
-def send_test(ticket_id: str) -> None:
-    send.send(ticket_id)
+def send_test(trial_id: str) -> None:
+    send.send(trial_id)
 
 
 @app.task(name=groups.TASK)

@@ -65,7 +65,7 @@ def fire_due() -> None:
     """Fire one batch after another until nothing is due, or the time of this tick is over."""
     ends, stuck = time.monotonic() + SHIFT_SECONDS, set[int]()
     while time.monotonic() < ends:
-        taken, failed = _deal_with_batch(stuck)
+        taken, failed = _handle_batch(stuck)
         stuck |= failed
         if taken < BATCH:
             break
@@ -80,20 +80,20 @@ def start_waiting() -> None:
         lifecycle.start_waiting(run)
 
 
-def _deal_with_batch(stuck: Collection[int]) -> tuple[int, set[int]]:
+def _handle_batch(stuck: Collection[int]) -> tuple[int, set[int]]:
     """Return how many reminders were chosen, and the ids of those that were not handled in this tick.
 
     Owners with few reminders are served first and together. An owner with many gets a separate transaction and a
     separate place: otherwise the fan-outs of one owner would delay everybody's.
     """
     few, many = _by_owner(_chosen(without=stuck))
-    left = _deal_together(few) if few else set()
+    left = _handle_together(few) if few else set()
     for owner, ids in many.items():
         if firings().take(owner):
             left |= set(ids)  # for the next tick
             continue
         try:
-            left |= _deal_together(ids)
+            left |= _handle_together(ids)
         finally:
             firings().give_back(owner)
     return len(few) + sum(len(ids) for ids in many.values()), left
@@ -116,7 +116,7 @@ def _by_owner(chosen: Sequence[tuple[int, int]]) -> tuple[list[int], dict[int, l
     return few, {owner: ids for owner, ids in grouped.items() if len(ids) > FEW}
 
 
-def _deal_together(ids: Sequence[int]) -> set[int]:
+def _handle_together(ids: Sequence[int]) -> set[int]:
     """Handle all reminders in one transaction, or else one by one; return those that were not handled.
 
     Reminders locked by another tick are among these: this tick continues with others instead of choosing them again.
@@ -124,21 +124,21 @@ def _deal_together(ids: Sequence[int]) -> set[int]:
     try:
         with transaction.atomic():
             taken = _take(ids)
-            deal(taken, timezone.now())
+            handle(taken, timezone.now())
     except (InterfaceError, OperationalError):
         raise  # the database is away, or ended this transaction in a deadlock: the next tick tries again
     except Exception:
         log.exception("firing_one_by_one", reminders=len(ids))
-        return set(_deal_one_by_one(ids))
+        return set(_handle_one_by_one(ids))
     return set(ids) - {reminder.pk for reminder in taken}
 
 
-def _deal_one_by_one(ids: Sequence[int]) -> Iterator[int]:
+def _handle_one_by_one(ids: Sequence[int]) -> Iterator[int]:
     """Yield the reminders that cannot be handled even alone."""
     for reminder_id in ids:
         try:
             with transaction.atomic():
-                deal(_take([reminder_id]), timezone.now())
+                handle(_take([reminder_id]), timezone.now())
         except Exception:
             log.exception("firing_failed", reminder=reminder_id)
             yield reminder_id
@@ -158,7 +158,7 @@ class Due:
     backlog: Backlog
 
 
-def deal(reminders: Sequence[Reminder], now: datetime) -> None:
+def handle(reminders: Sequence[Reminder], now: datetime) -> None:
     """Make the runs and records of all moments up to `now`, and set each reminder to its next moment."""
     load_for_freezing(reminders)
     dues = [due for reminder in reminders if (due := _look_at(reminder, now)) is not None]

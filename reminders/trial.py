@@ -13,7 +13,7 @@ from accounts.own_addresses import NotAllowedError
 from accounts.roles import require_touch
 from delivery.parts import MissingVariableError, render
 from delivery.trial import send
-from delivery.trial.tickets import Ticket
+from delivery.trial.store import Trial
 from reminders.audience import some_of
 from reminders.drafts import NotPossibleError
 from reminders.fire import freeze
@@ -28,7 +28,7 @@ class NotConfirmedError(NotPossibleError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class TrialInput:
     """A person's input: the account, the address, and whose values to use (a recipient's id, or "sample")."""
 
     account_id: str = ""
@@ -36,23 +36,23 @@ class Wish:
     values: str = ""
 
 
-def try_out(reminder: Reminder, wish: Wish, *, by: User, code: str = "") -> Ticket:
+def try_out(reminder: Reminder, given: TrialInput, *, by: User, code: str = "") -> Trial:
     """Send the reminder to the person's own address, counted in no run and inside the limits.
 
     A `code` confirms the address first. Raises NotConfirmedError when one is needed, and NotPossibleError.
     """
     require_touch(reminder, by)
-    firing, account = freeze(reminder), account_of(reminder, wish.account_id)
+    firing, account = freeze(reminder), account_of(reminder, given.account_id)
     if not firing.parts:
         raise NotPossibleError("There is no message to try yet. Write one first.")
-    values = _values(reminder, wish.values)
+    values = _values(reminder, given.values)
     try:
         for text in (firing.subject, *(part.text for part in firing.parts)):
             render(text, values)
     except MissingVariableError as error:
         raise NotPossibleError(str(error)) from error
-    address = _confirmed(account, wish.address, code, by)
-    ticket = Ticket(
+    address = _confirmed(account, given.address, code, by)
+    trial = Trial(
         account_id=account.pk,
         person_id=by.pk,
         reminder_id=reminder.pk,
@@ -62,25 +62,25 @@ def try_out(reminder: Reminder, wish: Wish, *, by: User, code: str = "") -> Tick
         parts=[part.as_json() for part in firing.parts],
         values=values,
     )
-    return _ask(ticket, by)
+    return _ask(trial, by)
 
 
-def ask_for_code(reminder: Reminder, wish: Wish, *, by: User) -> Ticket:
+def ask_for_code(reminder: Reminder, given: TrialInput, *, by: User) -> Trial:
     """Send a code to the address, which confirms the address when it is typed; raises NotPossibleError."""
     require_touch(reminder, by)
-    account = account_of(reminder, wish.account_id)
-    ticket = Ticket(
+    account = account_of(reminder, given.account_id)
+    trial = Trial(
         account_id=account.pk,
         person_id=by.pk,
         kind="code",
         reminder_id=reminder.pk,
-        address=_read(account, wish.address),
+        address=_read(account, given.address),
         action=own_addresses.action_for(account),
         subject="",
         parts=[],
         values={},
     )
-    return _ask(ticket, by)
+    return _ask(trial, by)
 
 
 def account_of(reminder: Reminder, account_id: str) -> Account:
@@ -97,11 +97,11 @@ def offered(reminder: Reminder) -> list[Recipient]:
     return some_of(reminder, OFFERED)
 
 
-def code_is_under_way(reminder: Reminder, wish: Wish, *, by: User) -> bool:
+def code_is_under_way(reminder: Reminder, given: TrialInput, *, by: User) -> bool:
     """Return whether a code for the typed address was requested a moment ago."""
     try:
-        account = account_of(reminder, wish.account_id)
-        return own_addresses.waits_for_code(account, by, _read(account, wish.address))
+        account = account_of(reminder, given.account_id)
+        return own_addresses.waits_for_code(account, by, _read(account, given.address))
     except NotPossibleError:
         return False
 
@@ -138,9 +138,9 @@ def _read(account: Account, typed: str) -> str:
         raise NotPossibleError(str(error)) from error
 
 
-def _ask(ticket: Ticket, by: User) -> Ticket:
+def _ask(trial: Trial, by: User) -> Trial:
     try:
-        return send.ask(ticket, by=by)
+        return send.ask(trial, by=by)
     except NotAllowedError as error:
         raise NotPossibleError(str(error)) from error
     except (RedisError, OperationalError) as error:

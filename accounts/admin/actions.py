@@ -53,10 +53,10 @@ class Question:
     form: forms.Form | None = None
 
 
-class Moves(_ModelAdmin):
+class RowActions(_ModelAdmin):
     """The base of an admin with actions. A subclass defines `actions`, the buttons of a row, and the refusals."""
 
-    change_form_template = "admin/moves.html"
+    change_form_template = "admin/row_actions.html"
     # The address of the list with this query leaves no row out.
     everything: ClassVar[str] = ""
     refusals: ClassVar[tuple[type[Exception], ...]] = (PermissionDenied,)
@@ -74,22 +74,22 @@ class Moves(_ModelAdmin):
         obj: Any = None,
     ) -> HttpResponse:
         offered = list(self.buttons(obj)) if obj and allowed(touchable, obj, request) else []
-        more = {"moves": offered, "moves_url": self._page("changelist") + self.everything}
+        more = {"row_actions": offered, "row_actions_url": self._page("changelist") + self.everything}
         return super().render_change_form(request, context | more, add, change, form_url, obj)
 
     def each(
-        self, request: HttpRequest, chosen: QuerySet[Any], move: Callable[..., object], done: str
+        self, request: HttpRequest, chosen: QuerySet[Any], action: Callable[..., object], done: str
     ) -> HttpResponse | None:
         """Apply the action to the rows one by one, and show the results."""
-        moved, refused = 0, []
+        changed, refused = 0, []
         for row in chosen[:MOST_AT_ONCE]:
             try:
-                move(row, by=request.user)
-                moved += 1
+                action(row, by=request.user)
+                changed += 1
             except self.refusals as error:
                 refused.append(str(error) if str(row) in str(error) else f"{row}: {error}")
-        if moved:
-            self.message_user(request, f"{done}: {moved:,}.", messages.SUCCESS)
+        if changed:
+            self.message_user(request, f"{done}: {changed:,}.", messages.SUCCESS)
         self.refuse(request, refused)
         if (rest := chosen.count() - MOST_AT_ONCE) > 0:
             self.message_user(request, f"Not done yet: {rest:,} more. Select them again.", messages.WARNING)

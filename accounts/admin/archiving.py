@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from accounts.admin.actions import Button, Moves
+from accounts.admin.actions import Button, RowActions
 from accounts.roles import touchable
 
 
@@ -32,7 +32,7 @@ class ArchivedFilter(admin.SimpleListFilter):
         return queryset.filter(archived_at__isnull=self.value() != "yes")
 
 
-class Archiving(Moves):
+class Archiving(RowActions):
     """Adds the actions. A subclass says which rows cannot be archived yet, and what to do about it."""
 
     everything = "?archived=all"

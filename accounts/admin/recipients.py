@@ -16,7 +16,7 @@ from accounts.admin.roles import RoleAdmin, ViewAdmin
 from accounts.models import ConsentChange, Recipient, Tag
 from accounts.pages.recipient_forms import ReasonForm
 from accounts.paging import counted
-from accounts.recipients.consent_actions import MOVES, Move, suiting
+from accounts.recipients.consent_actions import ACTIONS, ConsentAction, suiting
 from accounts.recipients.search import matching
 from accounts.recipients.states import state_now
 
@@ -68,41 +68,41 @@ class Consenting(Archiving):
     """Adds the actions that change consent, each recorded with its reason."""
 
     def buttons(self, row: Recipient) -> Iterable[Button]:
-        for name, move in suiting(row):
-            yield Button(action=name, label=move.verb, gives_up=move.gives_up)
+        for name, action in suiting(row):
+            yield Button(action=name, label=action.verb, gives_up=action.gives_up)
         yield from super().buttons(row)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         actions: dict[str, Any] = super().get_actions(request)
-        for name, move in MOVES.items():
-            actions[name] = (_action(name, move), name, f"{move.verb}: the selected recipients")
+        for name, action in ACTIONS.items():
+            actions[name] = (_action(name, action), name, f"{action.verb}: the selected recipients")
         return actions
 
     def change_consent(
-        self, request: HttpRequest, name: str, move: Move, chosen: QuerySet[Recipient]
+        self, request: HttpRequest, name: str, action: ConsentAction, chosen: QuerySet[Recipient]
     ) -> HttpResponse | None:
         form = ReasonForm(request.POST if confirmed(request) else None)
         if form.is_valid():
             how = form.cleaned_data["how"]
-            return self.each(request, chosen, partial(move.do, how=how), move.done.capitalize())
+            return self.each(request, chosen, partial(action.do, how=how), action.done.capitalize())
         count = chosen.count()
         asked = Question(
             action=name,
-            title=f"{move.verb}?",
-            sentence=move.text,
-            button=move.verb if count == 1 else f"{move.verb} ({count:,})",
+            title=f"{action.verb}?",
+            sentence=action.text,
+            button=action.verb if count == 1 else f"{action.verb} ({count:,})",
             rows=[(recipient, recipient.address) for recipient in chosen[:MOST_AT_ONCE]],
-            gives_up=move.gives_up,
+            gives_up=action.gives_up,
             form=form,
         )
         return self.ask(request, asked)
 
 
 def _action(
-    name: str, move: Move
+    name: str, action: ConsentAction
 ) -> Callable[[Consenting, HttpRequest, QuerySet[Recipient]], HttpResponse | None]:
     def act(page: Consenting, request: HttpRequest, chosen: QuerySet[Recipient]) -> HttpResponse | None:
-        return page.change_consent(request, name, move, chosen)
+        return page.change_consent(request, name, action, chosen)
 
     return act
 

@@ -14,7 +14,7 @@ from accounts.models.account import Channel
 from accounts.pages.recipient_forms import ReasonForm, RecipientForm
 from accounts.paging import AtLeast, counted, page_of
 from accounts.recipients import add as recipients
-from accounts.recipients.consent_actions import MOVES, suiting
+from accounts.recipients.consent_actions import ACTIONS, suiting
 from accounts.recipients.export import export_lines
 from accounts.recipients.filters import RecipientFilter
 from accounts.recipients.history import history
@@ -69,7 +69,7 @@ def recipient_page(request: HttpRequest, pk: int) -> HttpResponse:
         "tags": recipient.tags.all(),
         "history": history(recipient),
         "follow_ups": recipient.follow_ups.filter(status="queued").select_related("step")[:5],
-        "moves": suiting(recipient),
+        "actions": suiting(recipient),
         "may_touch": may_touch(recipient, request.user),
     }
     return render(request, "recipients/recipient.html", context)
@@ -100,11 +100,11 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def change_consent(request: HttpRequest, pk: int, move: str) -> HttpResponse:
+def change_consent(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     recipient = touched(Recipient.objects.all(), request, pk)
-    if move not in MOVES:
+    if action not in ACTIONS:
         raise Http404
-    asked = MOVES[move]
+    asked = ACTIONS[action]
     form = ReasonForm(posted(request))
     if form.is_valid():
         if asked.do(recipient, how=form.cleaned_data["how"], by=user_of(request)):
@@ -112,7 +112,7 @@ def change_consent(request: HttpRequest, pk: int, move: str) -> HttpResponse:
         else:
             messages.info(request, f"{recipient} was {asked.done} already.")
         return redirect("recipients:recipient", pk)
-    return render(request, "recipients/consent.html", {"recipient": recipient, "form": form, "move": asked})
+    return render(request, "recipients/consent.html", {"recipient": recipient, "form": form, "action": asked})
 
 
 @login_required

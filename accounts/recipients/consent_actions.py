@@ -8,7 +8,7 @@ from accounts.recipients import consent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class ConsentAction:
     """A change of consent, in the words of its page."""
 
     do: Callable[..., bool]
@@ -23,8 +23,8 @@ class Move:
         return (getattr(recipient, self.mark) is None) is self.sets
 
 
-MOVES: Mapping[str, Move] = {
-    "opt-out": Move(
+ACTIONS: Mapping[str, ConsentAction] = {
+    "opt-out": ConsentAction(
         do=consent.opt_out,
         verb="Opt out",
         text="No reminder is sent to this recipient until they opt in again. This applies at once, "
@@ -34,14 +34,14 @@ MOVES: Mapping[str, Move] = {
         sets=True,
         gives_up=True,
     ),
-    "opt-in": Move(
+    "opt-in": ConsentAction(
         do=consent.opt_in,
         verb="Opt in again",
         text="This recipient gets messages again. Do this only if they asked for it, and enter how they asked.",
         done="opted in again",
         mark="opted_out_at",
     ),
-    "block": Move(
+    "block": ConsentAction(
         do=consent.block,
         verb="Block",
         text="Nothing is sent to this recipient until you unblock them. This applies at once, "
@@ -51,14 +51,14 @@ MOVES: Mapping[str, Move] = {
         sets=True,
         gives_up=True,
     ),
-    "unblock": Move(
+    "unblock": ConsentAction(
         do=consent.unblock,
         verb="Unblock",
         text="This recipient gets messages again, unless they have opted out.",
         done="unblocked",
         mark="blocked_at",
     ),
-    "convert": Move(
+    "convert": ConsentAction(
         do=consent.convert,
         verb="Mark as converted",
         text="This recipient did what you asked for. They get no more follow-ups, but still get reminders.",
@@ -66,7 +66,7 @@ MOVES: Mapping[str, Move] = {
         mark="converted_at",
         sets=True,
     ),
-    "reopen": Move(
+    "reopen": ConsentAction(
         do=consent.reopen,
         verb="Not converted",
         text="This recipient gets follow-ups again, if the reminder has any.",
@@ -76,6 +76,6 @@ MOVES: Mapping[str, Move] = {
 }
 
 
-def suiting(recipient: Recipient) -> list[tuple[str, Move]]:
+def suiting(recipient: Recipient) -> list[tuple[str, ConsentAction]]:
     """Return the changes of consent that are possible now, each with its name."""
-    return [(name, move) for name, move in MOVES.items() if move.suits(recipient)]
+    return [(name, action) for name, action in ACTIONS.items() if action.suits(recipient)]

@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from accounts.admin.accounts import AccountAdmin, AccountForm
-from accounts.admin.actions import Button, Moves, Question, confirmed
+from accounts.admin.actions import Button, Question, RowActions, confirmed
 from accounts.models import Account
 from accounts.roles import require_touch
 from activity.templatetags.paceline import account_pill
@@ -52,7 +52,7 @@ class OneSessionForm(AccountForm):
 
 
 @admin.register(Account)
-class LiveAccountAdmin(Moves, AccountAdmin):
+class LiveAccountAdmin(RowActions, AccountAdmin):
     form = OneSessionForm
     change_list_template = "admin/live_list.html"
     everything = "?archived=all"

@@ -1,4 +1,4 @@
-"""Moves of runs in the admin, by the same rules as on the pages."""
+"""Actions on runs in the admin, by the same rules as on the pages."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from accounts.admin.actions import Button, Moves, Question
+from accounts.admin.actions import Button, Question, RowActions
 from accounts.models import User
 from activity.templatetags.paceline import run_pill
 from delivery import run_actions
@@ -15,7 +15,7 @@ from delivery.models import Run, RunTarget
 from delivery.run_actions import Action, Report
 
 
-class RunActions(Moves):
+class RunActions(RowActions):
     """Adds the actions that suit a run to its page, and all of them to the list."""
 
     change_form_template = "admin/delivery/run/change_form.html"
@@ -44,7 +44,7 @@ class RunActions(Moves):
         return self.back(request)
 
 
-def show(page: Moves, request: HttpRequest, report: Report[Run] | Report[RunTarget]) -> None:
+def show(page: RowActions, request: HttpRequest, report: Report[Run] | Report[RunTarget]) -> None:
     """Show what an action did and what it refused."""
     if report.told:
         page.message_user(request, report.told, messages.SUCCESS)

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
-from accounts.admin.actions import MOST_AT_ONCE, Button, Moves
+from accounts.admin.actions import MOST_AT_ONCE, Button, RowActions
 from accounts.admin.lists import list_link, moment_column, pill_column
 from accounts.models import User
 from activity.models import Attempt
@@ -25,7 +25,7 @@ class StatusFilter(WithinRunFilter):
 
 
 @admin.register(RunTarget)
-class RunTargetAdmin(Moves, RunRowsAdmin[RunTarget]):
+class RunTargetAdmin(RowActions, RunRowsAdmin[RunTarget]):
     """Run targets. An unconfirmed one may have arrived: a person marks it as sent, or sends it again."""
 
     list_display = ("id", "state", "recipient", "account", "run", "attempts", "error", "planned", "settled")

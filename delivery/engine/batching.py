@@ -28,33 +28,33 @@ from delivery.engine.sql import Line, run
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-Wish = TypeVar("Wish")
+Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 
 PATIENCE = 60.0  # seconds for which a database that is away is waited for
 PAUSE = 0.5  # seconds between two tries
 THREADS = 8
-MOST = 500  # wishes in one statement
+MOST = 500  # requests in one statement
 
 
-class Tray(Generic[Wish, Answer]):
-    """Wishes that wait for the next shared statement. Each caller gets the answers to its own wishes only."""
+class StatementQueue(Generic[Request, Answer]):
+    """Requests that wait for the next shared statement. Each caller gets the answers to its own requests only."""
 
-    def __init__(self, write: Callable[[Sequence[Wish]], Awaitable[Sequence[Answer]]]) -> None:
-        self._write = write  # answers each wish, in its place
-        self._waiting: list[tuple[Sequence[Wish], asyncio.Future[Sequence[Answer]]]] = []
+    def __init__(self, write: Callable[[Sequence[Request]], Awaitable[Sequence[Answer]]]) -> None:
+        self._write = write  # answers each request, in its place
+        self._waiting: list[tuple[Sequence[Request], asyncio.Future[Sequence[Answer]]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def hand_in(self, wishes: Sequence[Wish]) -> Sequence[Answer]:
-        """Return the answer to each of the wishes, in their order."""
+    async def submit(self, requests: Sequence[Request]) -> Sequence[Answer]:
+        """Return the answer to each of the requests, in their order."""
         answer: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((wishes, answer))
+        self._waiting.append((requests, answer))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
         try:
             return await answer
         except asyncio.CancelledError:
-            # Nobody waits for the answers any more: a wish that was not written yet must not be written later.
+            # Nobody waits for the answers any more: a request that was not written yet must not be written later.
             self._waiting = [each for each in self._waiting if each[1] is not answer]
             raise
 
@@ -66,13 +66,13 @@ class Tray(Generic[Wish, Answer]):
             self._writing = None
 
     async def _write_some(self) -> None:
-        batch, wishes = [], list[Wish]()
-        while self._waiting and len(wishes) < MOST:
+        batch, requests = [], list[Request]()
+        while self._waiting and len(requests) < MOST:
             each, answer = self._waiting.pop(0)
-            batch.append((slice(len(wishes), len(wishes) + len(each)), answer))
-            wishes.extend(each)
+            batch.append((slice(len(requests), len(requests) + len(each)), answer))
+            requests.extend(each)
         try:
-            answers = await self._write(wishes)
+            answers = await self._write(requests)
         except Exception as error:  # noqa: BLE001 - each pump that waits is told
             for _, answer in batch:
                 if not answer.done():
@@ -90,12 +90,12 @@ class Batches:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="batches")
         self._lines = (Line(), Line())
         self._runs: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._intents: Tray[Intent, Begun | None] = Tray(self._begin)
-        self._landings: Tray[Landing, Counts | None] = Tray(self._record)
+        self._intents: StatementQueue[Intent, Begun | None] = StatementQueue(self._begin)
+        self._landings: StatementQueue[Landing, Counts | None] = StatementQueue(self._record)
 
     async def begin(self, intents: Sequence[Intent]) -> list[Begun | None]:
         """Write down the intents; return for each, in its place, the leave to send it or None."""
-        answers = await self._intents.hand_in(intents)
+        answers = await self._intents.submit(intents)
         return [
             begun if begun is not None and begun.answers(intent) else None
             for intent, begun in zip(intents, answers, strict=True)
@@ -104,7 +104,7 @@ class Batches:
     async def record(self, landings: Sequence[Landing]) -> list[Counts]:
         """Write down the results of messages; return the counters of their runs."""
         runs = {landing.whose.run_id for landing in landings}
-        answers = await self._landings.hand_in(landings)
+        answers = await self._landings.submit(landings)
         counts = {each.run_id: each for each in answers if each is not None}
         found = [counts[run_id] for run_id in runs if run_id in counts]
         for run_id in runs - set(counts):

@@ -25,15 +25,15 @@ from delivery.outcomes import REFUSED_HERE, HeldBack, Outcome, Rejected, Unknown
 from delivery.transports.base import Message, Timeouts, Transport, UnansweredError
 from delivery.transports.http.exchange import open_session
 from delivery.transports.leaving import HeldBackError, looking_with
-from delivery.transports.networks.allowed import Reach, reach_of
+from delivery.transports.networks.allowed import AllowedNetworks, allowed_networks
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
-    """One message on its way; `tag` is the pump's own name for it."""
+class SendRequest:
+    """One message to send; `tag` is the pump's own name for it."""
 
     tag: int
     message: Message
@@ -43,7 +43,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """The outcome of a parcel, and how long sending took."""
+    """The outcome of a send request, and how long sending took."""
 
     tag: int
     outcome: Outcome
@@ -66,11 +66,11 @@ class SendLoop:
         return self.start(self._make(kind, credentials, owner)).result(timeout=30)
 
     def launch(
-        self, transport: Transport, parcels: Iterable[Parcel], landed: Callable[[Landed], None]
+        self, transport: Transport, requests: Iterable[SendRequest], landed: Callable[[Landed], None]
     ) -> None:
-        """Send all of `parcels` at once; call `landed` with the result of each. Call this on the loop itself."""
-        for parcel in parcels:
-            task = self._loop.create_task(_carry(transport, parcel, landed))
+        """Send all of `requests` at once; call `landed` with the result of each. Call this on the loop itself."""
+        for request in requests:
+            task = self._loop.create_task(_carry(transport, request, landed))
             self._carrying.add(task)
             task.add_done_callback(self._carrying.discard)
 
@@ -96,11 +96,13 @@ class SendLoop:
 
     async def _make(self, kind: str, credentials: Mapping[str, str], owner: int) -> Transport:
         session = await self._opened()
-        return transports.make(kind, credentials, session, timeouts=_timeouts(), reach=_reach(), owner=owner)
+        return transports.make(
+            kind, credentials, session, timeouts=_timeouts(), networks=_networks(), owner=owner
+        )
 
     async def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = open_session(reach=_reach())
+            self._session = open_session(networks=_networks())
         return self._session
 
 
@@ -125,8 +127,8 @@ def hang_up() -> None:
         _send_loop.run(_send_loop.renewals.close())
 
 
-def _reach() -> Reach:
-    return reach_of(settings.PRIVATE_NETWORKS)
+def _networks() -> AllowedNetworks:
+    return allowed_networks(settings.PRIVATE_NETWORKS)
 
 
 def _timeouts() -> Timeouts:
@@ -138,10 +140,10 @@ def _timeouts() -> Timeouts:
     )
 
 
-async def _carry(transport: Transport, parcel: Parcel, landed: Callable[[Landed], None]) -> None:
+async def _carry(transport: Transport, request: SendRequest, landed: Callable[[Landed], None]) -> None:
     started = time.perf_counter()
     try:
-        outcome = await _sent(transport, parcel)
+        outcome = await _sent(transport, request)
     except HeldBackError as error:
         outcome = HeldBack(reason=str(error))
     except Exception:  # a bug in a transport must not lose the message: whether it left is not known
@@ -149,25 +151,25 @@ async def _carry(transport: Transport, parcel: Parcel, landed: Callable[[Landed]
         outcome = Unknown(reason="internal error while sending")
     took_ms = int((time.perf_counter() - started) * 1000)
     left = not (isinstance(outcome, Rejected) and outcome.code in REFUSED_HERE)
-    landed(Landed(tag=parcel.tag, outcome=outcome, took_ms=took_ms, left=left))
+    landed(Landed(tag=request.tag, outcome=outcome, took_ms=took_ms, left=left))
 
 
-async def _sent(transport: Transport, parcel: Parcel) -> Outcome:
+async def _sent(transport: Transport, request: SendRequest) -> Outcome:
     """Return the answer of the service; raise HeldBackError where the last look kept the message back."""
-    if parcel.look is None:
-        return await _in_time(transport, parcel)
-    await parcel.look.check()  # before a connection is made for nothing
-    with looking_with(parcel.look):
-        outcome = await _in_time(transport, parcel)
-    if isinstance(outcome, Unknown) and parcel.look.give_up():
-        raise HeldBackError(parcel.look.refusal)
+    if request.look is None:
+        return await _in_time(transport, request)
+    await request.look.check()  # before a connection is made for nothing
+    with looking_with(request.look):
+        outcome = await _in_time(transport, request)
+    if isinstance(outcome, Unknown) and request.look.give_up():
+        raise HeldBackError(request.look.refusal)
     return outcome
 
 
-async def _in_time(transport: Transport, parcel: Parcel) -> Outcome:
+async def _in_time(transport: Transport, request: SendRequest) -> Outcome:
     try:
-        async with asyncio.timeout(_longest(transport, parcel.message) + 2):
-            return await transport.send(parcel.message, parcel.key)
+        async with asyncio.timeout(_longest(transport, request.message) + 2):
+            return await transport.send(request.message, request.key)
     except TimeoutError:
         return Unknown(reason="no answer in time")
 

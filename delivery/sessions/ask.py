@@ -29,7 +29,7 @@ from delivery.transports.base import (
     UnansweredError,
 )
 from delivery.transports.http.exchange import open_session
-from delivery.transports.networks.allowed import reach_of
+from delivery.transports.networks.allowed import allowed_networks
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -157,13 +157,13 @@ def capabilities_of(account: Account) -> Capabilities:
 
 def _made(account: Account, session: aiohttp.ClientSession | None) -> Transport:
     try:
-        reach = reach_of(settings.PRIVATE_NETWORKS)
+        networks = allowed_networks(settings.PRIVATE_NETWORKS)
         return transports.make(
             account.transport,
             account.credentials,
             session,
             timeouts=_timeouts(),
-            reach=reach,
+            networks=networks,
             owner=account.owner_id,
         )
     except CredentialsError as error:
@@ -186,7 +186,7 @@ def _timeouts() -> Timeouts:
 
 
 async def _opened() -> aiohttp.ClientSession:
-    return open_session(reach=reach_of(settings.PRIVATE_NETWORKS))
+    return open_session(networks=allowed_networks(settings.PRIVATE_NETWORKS))
 
 
 async def _some(contacts: AsyncIterator[Contact], size: int) -> list[Contact]:

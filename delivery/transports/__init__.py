@@ -8,7 +8,7 @@ from delivery.transports.email.send import EmailTransport
 from delivery.transports.email_provider.send import EmailProviderTransport
 from delivery.transports.evolution.send import EvolutionTransport
 from delivery.transports.matrix.send import MatrixTransport
-from delivery.transports.networks.allowed import ANYWHERE, Reach
+from delivery.transports.networks.allowed import ANYWHERE, AllowedNetworks
 from delivery.transports.sandbox.send import SandboxTransport
 from delivery.transports.unipile.send import UnipileTransport
 from delivery.transports.waha.send import WahaTransport
@@ -42,7 +42,7 @@ def make(
     session: aiohttp.ClientSession | None,
     *,
     timeouts: Timeouts | None = None,
-    reach: Reach = ANYWHERE,
+    networks: AllowedNetworks = ANYWHERE,
     owner: int = 0,
 ) -> Transport:
     """Return one account's transport; without a session it only reads webhooks.
@@ -52,4 +52,4 @@ def make(
     transport = kinds().get(kind)
     if transport is None:
         raise UnknownKindError(f"There is no transport named {kind}.")
-    return transport(credentials, session, timeouts=timeouts, reach=reach, owner=owner)
+    return transport(credentials, session, timeouts=timeouts, networks=networks, owner=owner)

@@ -20,7 +20,7 @@ from unicodedata import category
 import aiohttp
 
 from delivery.outcomes import Outcome, Sent
-from delivery.transports.networks.allowed import ANYWHERE, Reach
+from delivery.transports.networks.allowed import ANYWHERE, AllowedNetworks
 
 Credentials = Mapping[str, str]
 MAX_DETAIL = 200
@@ -323,7 +323,7 @@ class Transport(ABC):
         session: aiohttp.ClientSession | None,
         *,
         timeouts: Timeouts | None = None,
-        reach: Reach = ANYWHERE,
+        networks: AllowedNetworks = ANYWHERE,
         owner: int = 0,
     ) -> None:
         self.owner = owner  # the owner whose share of common resources the transport uses
@@ -333,7 +333,7 @@ class Transport(ABC):
         self.timeouts = timeouts or Timeouts()
         self.why = ""  # the problem that `status` found, in words for people
         self.silent = False  # whether `status` got no answer at all, rather than an error
-        self.reach = reach  # for connections that the transport opens itself; the session has its own
+        self.networks = networks  # for connections that the transport opens itself; the session has its own
         self.prepare()
 
     def prepare(self) -> None:

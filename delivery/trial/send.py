@@ -29,20 +29,20 @@ from config.celery import app
 from delivery.engine import effects, loop, uploads, wakeups
 from delivery.engine.last_look import Look
 from delivery.engine.lease import Lease
-from delivery.engine.loop import Landed, Parcel, send_loop
+from delivery.engine.loop import Landed, SendRequest, send_loop
 from delivery.engine.permits import Permits
 from delivery.engine.trouble import AccountTrouble
 from delivery.engine.wakeups import Rest
 from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
 from delivery.outcomes import HeldBack, Outcome, Rejected, Sent, Unknown, name_of
-from delivery.parts import FrozenPart, Letter, MissingVariableError, thaw
+from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError, thaw
 from delivery.recovery import stop_sending
 from delivery.sentences import account_sentence
 from delivery.states import WaitReason
 from delivery.transports.base import Transport, TransportError, Uploaded
 from delivery.transports.leaving import HeldBackError
-from delivery.trial import tickets
-from delivery.trial.tickets import Ticket, TicketState
+from delivery.trial import store
+from delivery.trial.store import Trial, TrialState
 
 TASK = "delivery.test_send"
 LOOK_AGAIN = 1.0  # seconds until an account that is in the middle of a shift is asked again
@@ -50,27 +50,27 @@ PATIENCE = 150.0  # seconds for which a person is asked to wait: a shift and som
 LONGEST_WAIT = 60.0  # seconds until a permit; where it takes longer, the page says until when
 
 
-def ask(ticket: Ticket, *, by: User) -> Ticket:
-    """Have a test or a code sent as soon as the account's turn comes; `tickets.find` returns its result.
+def ask(trial: Trial, *, by: User) -> Trial:
+    """Have a test or a code sent as soon as the account's turn comes; `store.find` returns its result.
 
-    A double click is one message: the answer is the ticket of the first. Raise NotAllowedError, whose text is for
+    A double click is one message: the answer is the trial of the first. Raise NotAllowedError, whose text is for
     people, where nothing may be sent to the address or from the account.
     """
-    account = Account.objects.get(pk=ticket.account_id)
+    account = Account.objects.get(pk=trial.account_id)
     require_touch(account, by)
     if why := _stopped(account):
         raise NotAllowedError(why)
-    kept = tickets.keep_once(ticket)
-    if kept.id != ticket.id:
+    kept = store.keep_once(trial)
+    if kept.id != trial.id:
         return kept
     try:
-        message = RESERVE[ticket.kind](account, by, ticket.address)
+        message = RESERVE[trial.kind](account, by, trial.address)
     except NotAllowedError as error:
-        tickets.settle(ticket, TicketState.FAILED, str(error))  # what follows is no double click
+        store.settle(trial, TrialState.FAILED, str(error))  # what follows is no double click
         raise
-    ticket = tickets.keep(replace(ticket, message_id=message.pk))
-    _come_back(ticket, 0)
-    return ticket
+    trial = store.keep(replace(trial, message_id=message.pk))
+    _come_back(trial, 0)
+    return trial
 
 
 RESERVE = {"test": own_addresses.reserve_test, "code": own_addresses.reserve_code}
@@ -82,7 +82,7 @@ def _stopped(account: Account) -> str:
     return f"{account} is {account.get_status_display().lower()}. Start it first."
 
 
-def send(ticket_id: str) -> None:
+def send(trial_id: str) -> None:
     """Send a test, or come back for it.
 
     1. Take the account's lease, ahead of the next pump, or look again in a second.
@@ -90,51 +90,51 @@ def send(ticket_id: str) -> None:
     3. Send the parts in order and write each into the ledger.
     4. Say what became of it, and let the next pump in.
     """
-    ticket = tickets.find(ticket_id)
-    if ticket is None or ticket.over:
+    trial = store.find(trial_id)
+    if trial is None or trial.over:
         return
-    if time.time() > ticket.asked_at + PATIENCE:
-        tickets.settle(ticket, TicketState.FAILED, "Its account was busy for too long. Try again later.")
+    if time.time() > trial.asked_at + PATIENCE:
+        store.settle(trial, TrialState.FAILED, "Its account was busy for too long. Try again later.")
         return
-    lease = wakeups.take_lease(ticket.account_id, ahead=True)
+    lease = wakeups.take_lease(trial.account_id, ahead=True)
     if lease is None:
-        _come_back(ticket, LOOK_AGAIN)
+        _come_back(trial, LOOK_AGAIN)
         return
     try:
-        _with_lease(ticket, lease)
+        _with_lease(trial, lease)
     finally:
         wakeups.end_shift(lease, Rest.soon())
         connection.close()
 
 
-def _with_lease(ticket: Ticket, lease: Lease) -> None:
-    message = TestMessage.objects.select_related("account", "person").filter(pk=ticket.message_id).first()
+def _with_lease(trial: Trial, lease: Lease) -> None:
+    message = TestMessage.objects.select_related("account", "person").filter(pk=trial.message_id).first()
     why = _why_not(message, lease)
     if message is None or why:
-        tickets.settle(ticket, TicketState.FAILED, why)
+        store.settle(trial, TrialState.FAILED, why)
         return
     account = message.account
     try:
         transport = send_loop().transport(account.transport, account.credentials, owner=account.owner_id)
     except (TransportError, UnreadableSecretError) as error:
-        tickets.settle(ticket, TicketState.FAILED, str(error))
+        store.settle(trial, TrialState.FAILED, str(error))
         return
-    permits = Permits(account, lease, ticket.action)
-    if never := permits.why_never(ticket.messages):
-        tickets.settle(ticket, TicketState.FAILED, never)
+    permits = Permits(account, lease, trial.action)
+    if never := permits.why_never(trial.messages):
+        store.settle(trial, TrialState.FAILED, never)
         return
-    answer = permits.take(cost=ticket.messages, error_rate=0.0, in_hand={}, in_flight=0)
+    answer = permits.take(cost=trial.messages, error_rate=0.0, in_hand={}, in_flight=0)
     match answer:
         case Granted(units=(unit, *others)):
             permits.give_back(permit for other in others for permit in other.permits)
-            _with_permits(ticket, _Sending(message, lease, transport, permits), unit)
+            _with_permits(trial, _Sending(message, lease, transport, permits), unit)
             permits.report()
         case Granted():
             raise AssertionError("The limiter granted nothing.")
         case Wait(until_ms=until_ms, reason=reason, now_ms=now_ms):
-            _wait(ticket, (until_ms - now_ms) / 1000, reason)
+            _wait(trial, (until_ms - now_ms) / 1000, reason)
         case LeaseLost() | Away():
-            _come_back(ticket, LOOK_AGAIN)
+            _come_back(trial, LOOK_AGAIN)
         case _:
             assert_never(answer)
 
@@ -162,52 +162,52 @@ def _why_not_there(message: TestMessage) -> str:
     return own_addresses.why_not_own(message.account_id, message.person_id, message.address)
 
 
-def _wait(ticket: Ticket, seconds: float, reason: WaitReason) -> None:
+def _wait(trial: Trial, seconds: float, reason: WaitReason) -> None:
     if seconds <= LONGEST_WAIT:
-        _come_back(ticket, seconds)
+        _come_back(trial, seconds)
         return
     until = datetime.fromtimestamp(time.time() + seconds, UTC)
     why = account_sentence.reason_of(reason).rstrip(".") or "the account waits between two messages"
-    tickets.settle(ticket, TicketState.FAILED, f"Nothing was sent: {why} until {until:%Y-%m-%d %H:%M} UTC.")
+    store.settle(trial, TrialState.FAILED, f"Nothing was sent: {why} until {until:%Y-%m-%d %H:%M} UTC.")
 
 
-def _with_permits(ticket: Ticket, sending: "_Sending", unit: Unit) -> None:
+def _with_permits(trial: Trial, sending: "_Sending", unit: Unit) -> None:
     try:
-        began = own_addresses.begin(sending.message, fence=sending.lease.fence, messages=ticket.messages)
+        began = own_addresses.begin(sending.message, fence=sending.lease.fence, messages=trial.messages)
     except TakenOverError:
         sending.permits.give_back(unit.permits)
-        _come_back(ticket, LOOK_AGAIN)
+        _come_back(trial, LOOK_AGAIN)
         return
     if not began:
         sending.permits.give_back(unit.permits)
-        tickets.settle(ticket, TicketState.UNKNOWN, "It was interrupted. Check whether it arrived.")
+        store.settle(trial, TrialState.UNKNOWN, "It was interrupted. Check whether it arrived.")
         return
-    if ticket.kind == TestMessage.Kind.CODE:
-        ticket = _with_code(ticket, sending.message)
+    if trial.kind == TestMessage.Kind.CODE:
+        trial = _with_code(trial, sending.message)
     connection.close()  # back to the pool while the network is waited for
-    outcome = send_loop().run(sending.deliver(ticket, unit))
+    outcome = send_loop().run(sending.deliver(trial, unit))
     own_addresses.end(sending.message)
     match outcome:
         case Sent():
-            what = "Code sent" if ticket.kind == TestMessage.Kind.CODE else "Sent"
-            tickets.settle(_bare(ticket), TicketState.SENT, f"{what} to {ticket.address}.")
+            what = "Code sent" if trial.kind == TestMessage.Kind.CODE else "Sent"
+            store.settle(_bare(trial), TrialState.SENT, f"{what} to {trial.address}.")
         case Unknown(reason=reason):
-            tickets.settle(_bare(ticket), TicketState.UNKNOWN, f"It may have arrived: {reason}.")
+            store.settle(_bare(trial), TrialState.UNKNOWN, f"It may have arrived: {reason}.")
         case _:
-            tickets.settle(_bare(ticket), TicketState.FAILED, f"Not sent: {outcome.reason}.")
+            store.settle(_bare(trial), TrialState.FAILED, f"Not sent: {outcome.reason}.")
 
 
-def _with_code(ticket: Ticket, message: TestMessage) -> Ticket:
-    """Return the ticket with the code in it: it is made only now, so that nothing but its hash is stored."""
+def _with_code(trial: Trial, message: TestMessage) -> Trial:
+    """Return the trial with the code in it: it is made only now, so that nothing but its hash is stored."""
     text = own_addresses.text_of(own_addresses.issue(message), message.person)
     part = FrozenPart(kind="text", text="{{ text }}").as_json()
-    subject = "Your Paceline code" if ticket.action == "email" else ""
-    return replace(ticket, parts=[part], values={"text": text}, subject=subject)
+    subject = "Your Paceline code" if trial.action == "email" else ""
+    return replace(trial, parts=[part], values={"text": text}, subject=subject)
 
 
-def _bare(ticket: Ticket) -> Ticket:
-    """Return the ticket as it may be stored: without a code."""
-    return ticket if ticket.kind == TestMessage.Kind.TEST else replace(ticket, parts=[], values={})
+def _bare(trial: Trial) -> Trial:
+    """Return the trial as it may be stored: without a code."""
+    return trial if trial.kind == TestMessage.Kind.TEST else replace(trial, parts=[], values={})
 
 
 class _Sending:
@@ -221,35 +221,37 @@ class _Sending:
         self.permits = permits
         self.lost = False
 
-    async def deliver(self, ticket: Ticket, unit: Unit) -> Outcome:
+    async def deliver(self, trial: Trial, unit: Unit) -> Outcome:
         """Send every part in order, at its time; return the outcome of the first that failed, else of the last."""
-        parts, left = thaw([dict(part) for part in ticket.parts]), list(unit.permits)
+        parts, left = thaw([dict(part) for part in trial.parts]), list(unit.permits)
         with send_loop().renewals.renewing(self.lease, lost=self._lose):
             try:
                 handles = await self._upload(parts)
                 if not isinstance(handles, Mapping):
                     return handles
                 await asyncio.sleep(max(0.0, self.permits.moment(unit) - time.monotonic()))
-                return await self._deliver_parts(ticket, parts, handles, left)
+                return await self._deliver_parts(trial, parts, handles, left)
             except MissingVariableError as error:
                 return Rejected(reason=str(error))
             finally:
                 self.permits.give_back(left)
 
     async def _deliver_parts(
-        self, ticket: Ticket, parts: Sequence[FrozenPart], handles: Mapping[str, str], left: list[str]
+        self, trial: Trial, parts: Sequence[FrozenPart], handles: Mapping[str, str], left: list[str]
     ) -> Outcome:
         """Send the parts and return an outcome as `deliver` does; take each used permit out of `left`."""
-        letter = Letter(
-            action=ticket.action, subject=ticket.subject, open_file=uploads.open_file, handles=handles
+        builder = MessageBuilder(
+            action=trial.action, subject=trial.subject, open_file=uploads.open_file, handles=handles
         )
         outcome: Outcome = Unknown(reason="nothing was sent")
         for number, part in enumerate(parts):
-            message = letter.message(part, address=self.message.address, values=ticket.values)
-            if (refused := await self._nobody_there(ticket)) is not None:
+            message = builder.message(part, address=self.message.address, values=trial.values)
+            if (refused := await self._nobody_there(trial)) is not None:
                 return refused
-            parcel = Parcel(tag=number, message=message, key=f"{ticket.id}-{number}", look=_TestLook(self))
-            outcome = await self._carry(parcel)
+            request = SendRequest(
+                tag=number, message=message, key=f"{trial.id}-{number}", look=_TestLook(self)
+            )
+            outcome = await self._carry(request)
             if isinstance(outcome, HeldBack):
                 break  # its permit was not used
             self.permits.settle(left.pop(0))
@@ -259,12 +261,12 @@ class _Sending:
                 await asyncio.sleep(random.uniform(settings.PART_GAP_MIN_MS, settings.PART_GAP_MAX_MS) / 1000)
         return outcome
 
-    async def _nobody_there(self, ticket: Ticket) -> Rejected | None:
+    async def _nobody_there(self, trial: Trial) -> Rejected | None:
         """Ask first whether the number of a code exists, where the service answers that: it may be mistyped."""
-        asks = self.transport.capabilities.number_check and ticket.address.startswith("+")
-        if ticket.kind != TestMessage.Kind.CODE or not asks:
+        asks = self.transport.capabilities.number_check and trial.address.startswith("+")
+        if trial.kind != TestMessage.Kind.CODE or not asks:
             return None
-        return await loop.refused(self.transport, ticket.address)
+        return await loop.refused(self.transport, trial.address)
 
     def _lose(self) -> None:
         self.lost = True
@@ -284,9 +286,9 @@ class _Sending:
             handles[part.sha256] = uploaded.handle
         return handles
 
-    async def _carry(self, parcel: Parcel) -> Outcome:
+    async def _carry(self, request: SendRequest) -> Outcome:
         began, arrived = datetime.now(UTC), asyncio.get_running_loop().create_future()
-        send_loop().launch(self.transport, [parcel], arrived.set_result)
+        send_loop().launch(self.transport, [request], arrived.set_result)
         landed: Landed = await arrived
         if not isinstance(landed.outcome, HeldBack):
             await send_loop().batches.ask(partial(self._write_down, landed, began))
@@ -332,5 +334,5 @@ class _TestLook(Look):
             raise HeldBackError(why.rstrip("."))
 
 
-def _come_back(ticket: Ticket, seconds: float) -> None:
-    app.send_task(TASK, (ticket.id,), queue=wakeups.queue_name(ticket.account_id), countdown=seconds or None)
+def _come_back(trial: Trial, seconds: float) -> None:
+    app.send_task(TASK, (trial.id,), queue=wakeups.queue_name(trial.account_id), countdown=seconds or None)

@@ -24,8 +24,14 @@ from activity import counters
 from activity.models import Inbound
 from delivery.engine import wakeups
 from delivery.inbound import aliases, receipts, store
-from delivery.inbound import handle as events
-from delivery.inbound.handle import recipients_of
+from delivery.inbound.handle import (
+    find_recipient,
+    handle_event,
+    lock_event,
+    recipients_of,
+    waiting_accounts,
+    waiting_events,
+)
 from delivery.states import TargetStatus
 from reminders.conversations import second_message
 from reminders.conversations.answered import answered_by
@@ -42,7 +48,7 @@ SPEAKS_FOR_ITSELF = {Recipient.Kind.PERSON, Recipient.Kind.MAILBOX, Recipient.Ki
 def work(account_id: int) -> None:
     """Handle all that waits for one account; what fails is logged, and tried again by the next sweep."""
     receipts.settle(account_id)
-    for inbound_id in events.waiting_events(account_id):
+    for inbound_id in waiting_events(account_id):
         try:
             take_up(inbound_id)
         except Exception:  # one event that cannot be handled must not hold up the others
@@ -51,21 +57,21 @@ def work(account_id: int) -> None:
 
 def sweep() -> None:
     """Handle what was left: receipts that came before their message was noted, and the work of lost tasks."""
-    for account_id in events.waiting_accounts():
+    for account_id in waiting_accounts():
         work(account_id)
 
 
 @transaction.atomic
 def take_up(inbound_id: int) -> None:
     """Handle one event under its lock; do nothing where another task holds it or has handled it."""
-    inbound = events.lock_event(inbound_id)
+    inbound = lock_event(inbound_id)
     if inbound is None:
         return
     if inbound.kind == Inbound.Kind.MESSAGE:
-        events.find_recipient(inbound)
+        find_recipient(inbound)
         handle(inbound)
     else:
-        events.handle_event(inbound)
+        handle_event(inbound)
 
 
 def handle(inbound: Inbound) -> None:

@@ -324,7 +324,12 @@ def test_a_reason_opts_recipients_out_and_in_again(client: Client, owner: User, 
     said = chosen | {"confirmed": "yes", "how": "Asked on the phone."}
     answer = client.post(of_recipients, said, follow=True)
     assert told(answer) == ["Opted out: 1."]
-    assert [move.action for move in answer.context["moves"]] == ["opt-in", "block", "convert", "archive"]
+    assert [button.action for button in answer.context["row_actions"]] == [
+        "opt-in",
+        "block",
+        "convert",
+        "archive",
+    ]
     change = ConsentChange.objects.get()
     assert (change.how, change.by) == ("Asked on the phone.", answer.context["user"])
     client.post(of_recipients, said | {"action": "opt-in"})

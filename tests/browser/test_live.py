@@ -12,8 +12,7 @@ from redis import Redis
 
 from accounts.models import Account, User
 from delivery import lifecycle, live
-from delivery.engine import pump as engine
-from delivery.engine import tick
+from delivery.engine import pump, tick
 from delivery.models import Run, RunTarget
 from delivery.states import PauseReason, TargetStatus
 from sandbox.process import SandboxProcess
@@ -52,18 +51,18 @@ def progressed(run: Run, **values: object) -> None:
     live.run_changed(run.pk, run.owner_id)
 
 
-def pump(account: Account) -> threading.Thread:
+def worker(account: Account) -> threading.Thread:
     """The engine at work beside the browser, as a worker would be."""
 
     def work() -> None:
         try:
-            engine.pump(account.pk)
+            pump.pump(account.pk)
         finally:
             connection.close()
 
-    worker = threading.Thread(target=work)
-    worker.start()
-    return worker
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
 
 
 @pytest.mark.parametrize("path", ["/", "/activity/"])
@@ -102,9 +101,9 @@ def test_a_run_is_watched_as_it_pauses_with_its_window_and_resumed_to_its_end(
     Run.objects.filter(pk=run.pk).update(window_end_hour=18)
     banner.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("status").filter(has_text="was resumed")).to_be_visible()
-    worker = pump(account)
+    thread = worker(account)
     expect(page.locator("#now-and-next")).to_contain_text("Nothing is being sent", timeout=SOON)
-    worker.join()
+    thread.join()
     run.refresh_from_db()
     assert (run.status, run.sent) == ("success", 6)
     assert len(stage.delivered(account)) == 4

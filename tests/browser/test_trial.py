@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from redis import Redis
 
 from accounts.models import TestMessage, User
-from delivery.trial import send, tickets
+from delivery.trial import send, store
 from reminders.models import Reminder
 from sandbox.process import SandboxProcess
 from sandbox.witness import deliveries
@@ -40,9 +40,9 @@ def ready(operator: User, gateway: SandboxProcess, name: str) -> Reminder:
 
 def deliver(page: Page) -> None:
     """Do what the worker does with the test that the page waits for."""
-    ticket = page.url.partition("test=")[2].partition("&")[0]
-    send.send(ticket)
-    found = tickets.find(ticket)
+    trial = page.url.partition("test=")[2].partition("&")[0]
+    send.send(trial)
+    found = store.find(trial)
     assert found is not None
     expect(page.locator("#test-result")).to_contain_text(found.sentence)
 

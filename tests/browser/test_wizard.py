@@ -11,7 +11,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import Account, User
-from delivery.engine import pump as engine
+from delivery.engine import pump
 from delivery.models import Run
 from reminders.models import Reminder
 from sandbox.process import SandboxProcess
@@ -55,7 +55,7 @@ def newcomer(transactional_db: None, redis: Redis, gateway: SandboxProcess) -> U
 def worker(account: Account) -> threading.Thread:
     def work() -> None:
         try:
-            engine.pump(account.pk)
+            pump.pump(account.pk)
         finally:
             connection.close()
 
@@ -101,10 +101,10 @@ def test_a_newcomer_gets_a_first_reminder_delivered(
     expect(page.locator("#forecast")).to_contain_text("Fits in window")
     page.get_by_role("button", name="Send now to 3 groups").click()
     expect(page.get_by_role("heading", name="Run of Hello")).to_be_visible()
-    pump = worker(account)
+    thread = worker(account)
     expect(page.locator(".run-progress")).to_contain_text("3 of 3 sent", timeout=SOON)
     expect(page.locator(".run-progress")).to_contain_text("Success", timeout=SOON)
-    pump.join()
+    thread.join()
     assert received(gateway, account) == [
         f"Hello {name}, see you on Saturday!" for name in ("Choir", "Garden club", "Parents")
     ]

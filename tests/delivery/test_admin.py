@@ -99,7 +99,7 @@ def test_a_settled_run_is_archived_and_an_open_one_is_not(client: Client) -> Non
 def test_a_page_offers_what_suits_its_run(client: Client) -> None:
     def offered(run: Run) -> list[str]:
         page = client.get(reverse("admin:delivery_run_change", args=[run.pk]))
-        return [move.action.removesuffix("_runs") for move in page.context["moves"]]
+        return [button.action.removesuffix("_runs") for button in page.context["row_actions"]]
 
     assert offered(held(sent=1, targets=2)) == ["resume", "cancel"]
     assert offered(RunFactory.create(targets=1)) == ["pause", "cancel"]
@@ -152,7 +152,7 @@ def test_an_unknown_move_and_a_mere_look_move_nothing(client: Client) -> None:
 def test_an_archived_run_is_brought_back_by_its_button(client: Client) -> None:
     run = RunFactory.create(success=True, archived=True)
     page = client.get(reverse("admin:delivery_run_change", args=[run.pk]))
-    client.post(page.context["moves_url"], pressed(run, "unarchive"))
+    client.post(page.context["row_actions_url"], pressed(run, "unarchive"))
     run.refresh_from_db()
     assert run.archived_at is None
 
@@ -170,14 +170,14 @@ def test_a_person_decides_about_what_is_unconfirmed(client: Client) -> None:
 
     def decide(action: str, target: RunTarget) -> str:
         page = client.get(reverse("admin:delivery_runtarget_change", args=[target.pk]))
-        assert action in {move.action for move in page.context["moves"]}
+        assert action in {button.action for button in page.context["row_actions"]}
         client.post(reverse(TARGETS), {"action": action, "_selected_action": [target.pk]})
         return RunTarget.objects.get(pk=target.pk).status
 
     assert decide("mark_sent", arrived) == "sent"
     assert decide("send_again", lost) == "pending"
     sent = client.get(reverse("admin:delivery_runtarget_change", args=[arrived.pk]))
-    assert sent.context["moves"] == []
+    assert sent.context["row_actions"] == []
 
 
 def test_accounts_are_paused_and_resumed_in_their_list(client: Client) -> None:

@@ -2,7 +2,7 @@ from io import BytesIO
 
 import pytest
 
-from delivery.parts import FrozenPart, Letter, MissingVariableError, thaw
+from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError, thaw
 
 TEXT = FrozenPart(kind="text", text="Hello {{ name }}")
 MEDIA = FrozenPart(
@@ -13,7 +13,7 @@ MEDIA = FrozenPart(
     filename="fair.png",
     content_type="image/png",
 )
-LETTER = Letter(
+BUILDER = MessageBuilder(
     action="message",
     subject="To {{ name }}",
     open_file=lambda name: BytesIO(name.encode()),
@@ -31,13 +31,13 @@ def test_a_frozen_part_keeps_only_what_it_has() -> None:
 
 
 def test_a_text_is_written_for_its_recipient() -> None:
-    message = LETTER.message(TEXT, address="+6012", values={"name": "Ada"})
+    message = BUILDER.message(TEXT, address="+6012", values={"name": "Ada"})
     assert (message.address, message.text, message.subject) == ("+6012", "Hello Ada", "To Ada")
     assert (message.kind, message.media, message.action) == ("text", None, "message")
 
 
 def test_a_media_part_has_its_caption_its_handle_and_its_file() -> None:
-    message = LETTER.message(MEDIA, address="+6012", values={"name": "Ada"})
+    message = BUILDER.message(MEDIA, address="+6012", values={"name": "Ada"})
     assert message.text == "For Ada"
     assert message.media is not None
     assert (message.media.handle, message.media.filename) == ("handle-1", "fair.png")
@@ -46,4 +46,4 @@ def test_a_media_part_has_its_caption_its_handle_and_its_file() -> None:
 
 def test_a_variable_without_a_value_is_no_message() -> None:
     with pytest.raises(MissingVariableError):
-        LETTER.message(TEXT, address="+6012", values={})
+        BUILDER.message(TEXT, address="+6012", values={})

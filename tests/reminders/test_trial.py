@@ -8,8 +8,8 @@ from pytest_django import Settings
 
 from accounts import own_addresses
 from accounts.models import OwnAddress, TestMessage, User
-from delivery.trial import tickets
-from delivery.trial.tickets import TicketState
+from delivery.trial import store
+from delivery.trial.store import TrialState
 from reminders.models import Reminder
 from tests.factories import AccountFactory, PartFactory, RecipientFactory, ReminderFactory
 
@@ -47,16 +47,16 @@ def url(reminder: Reminder) -> str:
 def test_a_test_is_asked_for_and_its_answer_waited_for(logged_in: Client, reminder: Reminder) -> None:
     _first, second = reminder.accounts.order_by("reminder_accounts__position")
     response = logged_in.post(url(reminder), {"do": "test", "from": second.pk, "to": "+60 12-345 6789"})
-    ticket_id = response["Location"].partition("test=")[2].partition("&")[0]
-    ticket = tickets.find(ticket_id)
-    assert ticket is not None
-    assert (ticket.account_id, ticket.address) == (second.pk, "+60123456789")
-    assert ticket.values["name"] == "Anna"
+    trial_id = response["Location"].partition("test=")[2].partition("&")[0]
+    trial = store.find(trial_id)
+    assert trial is not None
+    assert (trial.account_id, trial.address) == (second.pk, "+60123456789")
+    assert trial.values["name"] == "Anna"
     page = logged_in.get(response["Location"]).content.decode()
     assert "It waits for its account&#x27;s turn." in page
-    asked_again = reverse("reminders:test_result", args=[reminder.pk, ticket_id])
+    asked_again = reverse("reminders:test_result", args=[reminder.pk, trial_id])
     assert f'hx-get="{asked_again}"' in page
-    tickets.settle(ticket, TicketState.SENT, "Sent to +60123456789.")
+    store.settle(trial, TrialState.SENT, "Sent to +60123456789.")
     answer = logged_in.get(asked_again).content.decode()
     assert "Sent to +60123456789." in answer
     assert "hx-get" not in answer
@@ -73,9 +73,9 @@ def test_a_double_click_is_one_test(logged_in: Client, reminder: Reminder) -> No
 def test_what_was_not_sent_can_be_tried_again_at_once(logged_in: Client, reminder: Reminder) -> None:
     asked = {"do": "test", "to": "+60 12-345 6789"}
     first = logged_in.post(url(reminder), asked)["Location"]
-    ticket = tickets.find(first.partition("test=")[2].partition("&")[0])
-    assert ticket is not None
-    tickets.settle(ticket, TicketState.FAILED, "Not sent.")
+    trial = store.find(first.partition("test=")[2].partition("&")[0])
+    assert trial is not None
+    store.settle(trial, TrialState.FAILED, "Not sent.")
     assert logged_in.post(url(reminder), asked)["Location"] != first
 
 
@@ -104,16 +104,16 @@ def test_what_cannot_be_tried_is_told(logged_in: Client, reminder: Reminder, cha
     assert why in page
 
 
-def test_a_ticket_is_shown_with_its_own_reminder_alone(
+def test_a_test_is_shown_with_its_own_reminder_alone(
     logged_in: Client, client: Client, reminder: Reminder, owner: User, stranger: User
 ) -> None:
     response = logged_in.post(url(reminder), {"do": "test", "to": "+60123456789"})
-    ticket_id = response["Location"].partition("test=")[2].partition("&")[0]
+    trial_id = response["Location"].partition("test=")[2].partition("&")[0]
     other = ReminderFactory.create(owner=owner)
-    page = logged_in.get(reverse("reminders:test_result", args=[other.pk, ticket_id])).content.decode()
+    page = logged_in.get(reverse("reminders:test_result", args=[other.pk, trial_id])).content.decode()
     assert "no longer stored" in page
     client.force_login(stranger)
-    assert client.get(reverse("reminders:test_result", args=[reminder.pk, ticket_id])).status_code == 404
+    assert client.get(reverse("reminders:test_result", args=[reminder.pk, trial_id])).status_code == 404
 
 
 NEW = "+60 12-999 9999"
@@ -194,9 +194,9 @@ def test_sample_or_chosen_values_are_filled_in(
     logged_in: Client, reminder: Reminder, chosen: str, name: str
 ) -> None:
     response = logged_in.post(url(reminder), {"do": "test", "to": "+60123456789", "as": chosen})
-    ticket = tickets.find(response["Location"].partition("test=")[2].partition("&")[0])
-    assert ticket is not None
-    assert ticket.values["name"] == name
+    trial = store.find(response["Location"].partition("test=")[2].partition("&")[0])
+    assert trial is not None
+    assert trial.values["name"] == name
 
 
 def test_a_stopped_account_is_told_and_nothing_typed_is_lost(logged_in: Client, reminder: Reminder) -> None:

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from sandbox import gateway as module
+from sandbox import gateway
 from sandbox.account import State
 from sandbox.media import MAX_UPLOAD_BYTES, Upload
 from sandbox.verdict import Fault
 from tests.sandbox.conftest import Desk
 
 
-def upload(desk: Desk, handle: str = "media-1", *, size: int = 3, account: str = "a") -> module.Reply:
+def upload(desk: Desk, handle: str = "media-1", *, size: int = 3, account: str = "a") -> gateway.Reply:
     file = Upload(handle=handle, account=account, filename="f.png", content_type="image/png", size=size)
     return desk.gateway.upload(
         at=desk.at, name=account, authorization="Bearer t", upload=file, content=b"png"
@@ -151,7 +151,7 @@ def test_what_was_forgotten_stays_forgotten_after_a_restart(desk: Desk, everythi
 
 
 def test_more_accounts_than_there_can_be_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_ACCOUNTS", 1)
+    monkeypatch.setattr(gateway, "MAX_ACCOUNTS", 1)
     assert desk.send(account="a").status == 201
     assert desk.send(account="b").status == 403
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from delivery.engine import last_look
 from delivery.engine.last_look import LastLook
-from delivery.engine.loop import Landed, NumberChecks, Parcel, send_loop
+from delivery.engine.loop import Landed, NumberChecks, SendRequest, send_loop
 from delivery.engine.shift.outgoing import Outgoing
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
@@ -31,7 +31,7 @@ class Launches:
         due = state.agenda.pop_due(time.monotonic())
         if not due:
             return
-        intents = [outgoing.wish(fence=state.lease.fence) for outgoing in due]
+        intents = [outgoing.intent(fence=state.lease.fence) for outgoing in due]
         leaves = await last_look.ask(state.batches, intents)
         for outgoing, intent, leave in zip(due, intents, leaves, strict=True):
             if leave is not None:
@@ -58,12 +58,12 @@ class Launches:
         self.state.wake.set()
 
     def _send(self, messages: Iterable[Outgoing]) -> None:
-        parcels = []
+        requests = []
         for outgoing in messages:
             self.state.in_flight[outgoing.target_id] = outgoing
-            parcel = outgoing.parcel()
-            if isinstance(parcel, Parcel):
-                parcels.append(parcel)
+            request = outgoing.request()
+            if isinstance(request, SendRequest):
+                requests.append(request)
             else:
-                self.hear(Landed(tag=outgoing.target_id, outcome=parcel, took_ms=0, left=False))
-        send_loop().launch(self.state.transport, parcels, self.hear)
+                self.hear(Landed(tag=outgoing.target_id, outcome=request, took_ms=0, left=False))
+        send_loop().launch(self.state.transport, requests, self.hear)

@@ -11,13 +11,13 @@ from activity.storable import storable
 from delivery.engine.claims import Claimed
 from delivery.engine.clock_reading import database_clock
 from delivery.engine.last_look import LastLook
-from delivery.engine.loop import Landed, Parcel
+from delivery.engine.loop import Landed, SendRequest
 from delivery.engine.permits import Permits
 from delivery.engine.recording import Begun, Intent, Landing, Ledgered
 from delivery.limiter import Unit
 from delivery.models import Run, target_key
 from delivery.outcomes import Rejected, Sent, name_of
-from delivery.parts import FrozenPart, Letter, MissingVariableError
+from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError
 from delivery.retry import Verdict
 from delivery.states import TargetStatus
 from delivery.transports.base import Message
@@ -33,7 +33,7 @@ class ServedRun:
     key: UUID
     whose: Ledgered
     parts: tuple[FrozenPart, ...]
-    letter: Letter
+    builder: MessageBuilder
     drip: Run | None = None  # the run itself, where its targets have planned times
 
 
@@ -68,17 +68,17 @@ class Outgoing:
             raise ValueError("This message has not begun.")
         return self.look.leave.begun
 
-    def wish(self, *, fence: int) -> Intent:
+    def intent(self, *, fence: int) -> Intent:
         """Return the intent to send the next part; the leave for the part before is used up."""
         self.look = None
         return Intent(target_id=self.target_id, part=self.part, fence=fence, wished_at=datetime.now(UTC))
 
-    def parcel(self) -> Parcel | Rejected:
+    def request(self) -> SendRequest | Rejected:
         """Return the message for the network, or why it does not leave: every message that begins also lands."""
         if self.refused is not None:
             return self.refused
         try:
-            return Parcel(tag=self.target_id, message=self.message(), key=self.key, look=self.look)
+            return SendRequest(tag=self.target_id, message=self.message(), key=self.key, look=self.look)
         except MissingVariableError as error:
             return Rejected(reason=str(error))
         except Exception:
@@ -89,7 +89,7 @@ class Outgoing:
         """Return the message rendered for its recipient; raise MissingVariableError where a value is missing."""
         part = self.run.parts[self.part]
         target = self.target
-        return self.run.letter.message(
+        return self.run.builder.message(
             part, address=target.address, values=target.values, target_id=target.target_id
         )
 

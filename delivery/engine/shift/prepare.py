@@ -14,7 +14,7 @@ from delivery.engine.shift.outgoing import ServedRun
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
 from delivery.models import Run
-from delivery.parts import Letter, thaw
+from delivery.parts import MessageBuilder, thaw
 from delivery.states import TargetStatus, WaitReason
 
 log = structlog.get_logger(__name__)
@@ -41,7 +41,7 @@ class Preparation:
             await self._media_trouble(run, handles)
             return None
         whose = Ledgered(run_id=run.pk, owner_id=run.owner_id, account_id=state.account.pk, action=run.action)
-        letter = Letter(
+        builder = MessageBuilder(
             action=run.action,
             subject=run.subject,
             open_file=uploads.open_file,
@@ -53,7 +53,7 @@ class Preparation:
             key=run.key,
             whose=whose,
             parts=thaw(run.parts),
-            letter=letter,
+            builder=builder,
             drip=run if run.drip else None,
         )
         if run.action not in state.permits:

@@ -15,8 +15,7 @@ from delivery.transports.base import (
     Uploaded,
     WebhookRequest,
 )
-from delivery.transports.cloud_api import errors as codes
-from delivery.transports.cloud_api import reports
+from delivery.transports.cloud_api import errors, reports
 from delivery.transports.http.exchange import Answer, Request, below, gateway_url
 from delivery.transports.http.files import form_request
 from delivery.transports.http.reading import at, text
@@ -134,7 +133,7 @@ class CloudApiTransport(HttpTransport):
     def parse_failure(self, answer: Answer) -> Outcome:
         code = at(answer.json(), "error", "code")
         said = self.said(answer, self.describe(answer)[1])
-        known = codes.outcome(code, said) if isinstance(code, int) else None
+        known = errors.outcome(code, said) if isinstance(code, int) else None
         return known or super().parse_failure(answer)
 
     def describe(self, answer: Answer) -> tuple[str, str]:

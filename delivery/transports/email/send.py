@@ -37,7 +37,7 @@ from delivery.transports.mail import imap
 from delivery.transports.mail.composing import SENDER_FIELDS, Sender, written_out
 from delivery.transports.mail.smtp import Envelope, Server, SmtpConnections
 from delivery.transports.networks.addresses import BadWebAddressError, host_name
-from delivery.transports.networks.allowed import OutOfReachError
+from delivery.transports.networks.allowed import AddressNotAllowedError
 
 MOST_FILE_BYTES = 25 * 10**6  # the size that most mail servers take, without the encoding
 IDLE_SECONDS = 30.0  # most servers close a connection that is idle for some minutes
@@ -149,8 +149,8 @@ class EmailTransport(Transport):
         reading = _mailbox_threads.submit(self.owner, lambda: imap.fetch(mailbox, since))
         try:
             messages, here = await asyncio.wrap_future(reading)
-        except OutOfReachError:
-            raise UnansweredError(AccountBlocked(reason=OutOfReachError.reason)) from None
+        except AddressNotAllowedError:
+            raise UnansweredError(AccountBlocked(reason=AddressNotAllowedError.reason)) from None
         except imap.FAILURES as error:
             # Its text may hold the password, and is not used.
             raise UnansweredError(Unreachable(reason=imap.words_for(mailbox, error))) from None
@@ -230,7 +230,7 @@ class EmailTransport(Transport):
             user=self.credentials["user"],
             password=self.credentials["password"],
             seconds=self.timeouts.total,
-            reach=self.reach,
+            networks=self.networks,
         )
 
     def _server(self) -> Server:
@@ -243,7 +243,7 @@ class EmailTransport(Transport):
             our_name=self._sender.domain,
             connect_seconds=self.timeouts.connect,
             safe=self.safe,
-            reach=self.reach,
+            networks=self.networks,
         )
 
 

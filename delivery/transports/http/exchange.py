@@ -39,7 +39,7 @@ from delivery.transports.base import CredentialsError
 from delivery.transports.http.reading import parsed
 from delivery.transports.leaving import LookingRequest, send_once
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
-from delivery.transports.networks.allowed import ANYWHERE, OutOfReachError, Reach
+from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
 from delivery.transports.networks.errors import Step, describe_connection_error
 
 logger = logging.getLogger(__name__)
@@ -124,10 +124,10 @@ class Answer:
         return found if isinstance(found, dict) else {}
 
 
-def open_session(*, connections: int = 0, reach: Reach = ANYWHERE) -> aiohttp.ClientSession:
+def open_session(*, connections: int = 0, networks: AllowedNetworks = ANYWHERE) -> aiohttp.ClientSession:
     """Return a session that many accounts can share: no cookies, and no limit on connections unless given."""
     connector = aiohttp.TCPConnector(
-        limit=connections, keepalive_timeout=KEEP_ALIVE, socket_factory=reach.open_socket
+        limit=connections, keepalive_timeout=KEEP_ALIVE, socket_factory=networks.open_socket
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -214,8 +214,8 @@ def _with_place(
 
 def without_answer(error: Exception, *, connect: float, total: float) -> Unanswered:
     """Return what a failure of the network or of aiohttp means for the message."""
-    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, OutOfReachError):
-        return AccountBlocked(reason=OutOfReachError.reason)
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, AddressNotAllowedError):
+        return AccountBlocked(reason=AddressNotAllowedError.reason)
     for kind, reason in NOTHING_LEFT.items():
         if isinstance(error, kind):
             return Unreachable(reason=reason.format(connect=connect))

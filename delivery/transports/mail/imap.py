@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from delivery.transports.networks.allowance import Allowance, reader
-from delivery.transports.networks.allowed import ANYWHERE, OutOfReachError, Reach
+from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
 from delivery.transports.networks.errors import Step, describe_connection_error, place
 
 MOST = 50  # at a time
@@ -38,7 +38,7 @@ class Mailbox:
     user: str = field(repr=False)
     password: str = field(repr=False)
     seconds: float
-    reach: Reach = ANYWHERE
+    networks: AllowedNetworks = ANYWHERE
 
 
 def fetch(mailbox: Mailbox, since: str) -> tuple[list[bytes], str]:
@@ -85,8 +85,8 @@ def _log_in(imap: imaplib.IMAP4, mailbox: Mailbox) -> None:
 
 def words_for(mailbox: Mailbox, error: Exception) -> str:
     """Return why the mailbox could not be read: the step, the cause, the host and the port."""
-    if isinstance(error, OutOfReachError):
-        return f"mailbox: {OutOfReachError.reason}"
+    if isinstance(error, AddressNotAllowedError):
+        return f"mailbox: {AddressNotAllowedError.reason}"
     if isinstance(error, LoginRefusedError):
         return f"mailbox: login failed: wrong name or password, {place(mailbox.host, mailbox.port)}"
     said = describe_connection_error(
@@ -107,7 +107,7 @@ def _connected(mailbox: Mailbox) -> imaplib.IMAP4:
             vars(self)[name] = reader(self.sock, allowance)
 
         def _create_socket(self, timeout: float) -> socket.socket:
-            plain = mailbox.reach.connect(mailbox.host, mailbox.port, timeout)
+            plain = mailbox.networks.connect(mailbox.host, mailbox.port, timeout)
             if not mailbox.encrypted:
                 return plain
             return ssl.create_default_context().wrap_socket(plain, server_hostname=mailbox.host)

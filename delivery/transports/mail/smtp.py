@@ -19,7 +19,7 @@ from delivery.transports.leaving import HeldBackError
 from delivery.transports.mail.server_answers import Step, cut, outcome_of
 from delivery.transports.networks import errors as connection_errors
 from delivery.transports.networks.allowance import Allowance, reader
-from delivery.transports.networks.allowed import ANYWHERE, OutOfReachError, Reach
+from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
 from delivery.transports.networks.errors import describe_connection_error, place
 
 LINE_DOT = re.compile(rb"^\.", re.MULTILINE)
@@ -43,7 +43,7 @@ class Server:
     our_name: str
     connect_seconds: float
     safe: Callable[[str], str]
-    reach: Reach = ANYWHERE
+    networks: AllowedNetworks = ANYWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +232,7 @@ class Connection:
 def _connect(server: Server, allowance: Allowance) -> smtplib.SMTP:
     class Line(smtplib.SMTP):
         def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-            return server.reach.connect(host, port, timeout)
+            return server.networks.connect(host, port, timeout)
 
         def getreply(self) -> Reply:
             if self.file is None and self.sock is not None:
@@ -289,8 +289,8 @@ def _login_words(server: Server, code: int, words: str) -> str:
 
 
 def _without_answer(server: Server, step: Step, error: Exception) -> Outcome:
-    if isinstance(error, OutOfReachError):
-        return AccountBlocked(reason=OutOfReachError.reason)
+    if isinstance(error, AddressNotAllowedError):
+        return AccountBlocked(reason=AddressNotAllowedError.reason)
     gone = isinstance(error, smtplib.SMTPServerDisconnected) or not isinstance(error, smtplib.SMTPException)
     if step is Step.LOGIN and not gone:
         where = place(server.host, server.port)

@@ -41,7 +41,7 @@ HINT = (
 UNSPECIFIED, LOOPBACK = IPv6Address("::"), IPv6Address("::1")
 
 
-class OutOfReachError(OSError):
+class AddressNotAllowedError(OSError):
     """Raised for a private address that accounts may not connect to."""
 
     reason = (
@@ -54,30 +54,30 @@ class OutOfReachError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AllowedNetworks:
     """The private networks that accounts may connect to; None is all of them. Public addresses are always allowed."""
 
     private: tuple[Network, ...] | None = None
 
     def require(self, address: str) -> None:
-        """Raise OutOfReachError where the address is not allowed."""
+        """Raise AddressNotAllowedError where the address is not allowed."""
         if self.private is None:
             return
         found = judged(address)
         if is_public(found):
             return
         if not any(found in network for network in self.private if network.version == found.version):
-            raise OutOfReachError
+            raise AddressNotAllowedError
 
     def open_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """Return a socket for one of `getaddrinfo`'s answers; raise OutOfReachError."""
+        """Return a socket for one of `getaddrinfo`'s answers; raise AddressNotAllowedError."""
         self.require(info[4][0])
         return socket.socket(family=info[0], type=info[1], proto=info[2])
 
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first of the host's addresses that answers; raise OSError."""
         deadline = time.monotonic() + timeout
-        failure: OSError = OutOfReachError()
+        failure: OSError = AddressNotAllowedError()
         for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             try:
                 self.require(str(place[0]))
@@ -108,7 +108,7 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-ANYWHERE = Reach()
+ANYWHERE = AllowedNetworks()
 
 
 def hint(words: Sequence[str], *, chosen: bool) -> str:
@@ -116,8 +116,8 @@ def hint(words: Sequence[str], *, chosen: bool) -> str:
     return HINT if list(words) == ["none"] and not chosen else ""
 
 
-def reach_of(words: Sequence[str]) -> Reach:
+def allowed_networks(words: Sequence[str]) -> AllowedNetworks:
     """Read the setting: `all`, `none`, or networks such as 10.1.2.0/24; raise ValueError."""
     if list(words) == ["all"]:
         return ANYWHERE
-    return Reach(() if list(words) == ["none"] else tuple(ip_network(word) for word in words))
+    return AllowedNetworks(() if list(words) == ["none"] else tuple(ip_network(word) for word in words))

@@ -11,14 +11,14 @@ from django.views.decorators.http import require_GET
 from accounts import own_addresses
 from accounts.access import touched, user_of
 from accounts.models import Account, Recipient, User
-from delivery.trial import tickets
-from delivery.trial.tickets import Ticket, TicketState
+from delivery.trial import store
+from delivery.trial.store import Trial, TrialState
 from reminders.drafts import NotPossibleError
 from reminders.models import Reminder
 from reminders.trial import (
     SAMPLE_VALUES,
     NotConfirmedError,
-    Wish,
+    TrialInput,
     ask_for_code,
     code_is_under_way,
     offered,
@@ -30,27 +30,27 @@ from reminders.trial import (
 class Form:
     """The content of the card: the typed values, their error, and the last test."""
 
-    wish: Wish
+    given: TrialInput
     people: Sequence[Recipient] = field(default_factory=list)
     error: str = ""
     needs_code: bool = False  # the address is to be confirmed
     code_sent: bool = False  # and a code is under way
-    ticket: Ticket | None = None
-    looked_up: bool = False  # a ticket was asked for, and may be forgotten
+    last: Trial | None = None
+    looked_up: bool = False  # a trial was asked for, and may be forgotten
     sample: str = SAMPLE_VALUES
 
 
 @login_required
 @require_GET
-def test_result(request: HttpRequest, pk: int, ticket: str) -> HttpResponse:
+def test_result(request: HttpRequest, pk: int, trial: str) -> HttpResponse:
     """Show the result of a test; the page asks until it is known."""
-    found = _ticket(touched(Reminder.objects.select_related("owner"), request, pk), ticket)
+    found = _trial(touched(Reminder.objects.select_related("owner"), request, pk), trial)
     return render(request, "reminders/wizard/_test_result.html", {"test": found})
 
 
-def answer(request: HttpRequest, reminder: Reminder) -> Ticket | Form:
+def answer(request: HttpRequest, reminder: Reminder) -> Trial | Form:
     """Send the test or the code; return the form with an error if that is not possible."""
-    wish = Wish(
+    given = TrialInput(
         account_id=request.POST.get("from", ""),
         address=request.POST.get("to", ""),
         values=request.POST.get("as", ""),
@@ -58,12 +58,12 @@ def answer(request: HttpRequest, reminder: Reminder) -> Ticket | Form:
     by = user_of(request)
     try:
         if request.POST.get("do") == "code":
-            return ask_for_code(reminder, wish, by=by)
-        return try_out(reminder, wish, by=by, code=request.POST.get("code", "").strip())
+            return ask_for_code(reminder, given, by=by)
+        return try_out(reminder, given, by=by, code=request.POST.get("code", "").strip())
     except NotPossibleError as error:
-        under_way = code_is_under_way(reminder, wish, by=by)
+        under_way = code_is_under_way(reminder, given, by=by)
         return Form(
-            wish=wish,
+            given=given,
             people=offered(reminder),
             error=str(error),
             needs_code=isinstance(error, NotConfirmedError) or under_way,
@@ -74,32 +74,32 @@ def answer(request: HttpRequest, reminder: Reminder) -> Ticket | Form:
 def form_of(request: HttpRequest, reminder: Reminder, accounts: Sequence[Account]) -> Form:
     """Return the card as the page first shows it, or with the test that the address of the page names."""
     asked = request.GET.get("test", "")
-    ticket = _ticket(reminder, asked)
-    code = ticket is not None and ticket.kind == "code" and not _is_confirmed(ticket)
+    trial = _trial(reminder, asked)
+    code = trial is not None and trial.kind == "code" and not _is_confirmed(trial)
     return Form(
-        wish=replace(_first_wish(ticket, accounts, user_of(request)), values=request.GET.get("as", "")),
+        given=replace(_first_input(trial, accounts, user_of(request)), values=request.GET.get("as", "")),
         people=offered(reminder),
         needs_code=code,
-        code_sent=code and ticket is not None and ticket.state is not TicketState.FAILED,
-        ticket=ticket,
+        code_sent=code and trial is not None and trial.state is not TrialState.FAILED,
+        last=trial,
         looked_up=bool(asked),
     )
 
 
-def _first_wish(ticket: Ticket | None, accounts: Sequence[Account], by: User) -> Wish:
+def _first_input(trial: Trial | None, accounts: Sequence[Account], by: User) -> TrialInput:
     """Return the values of the last test, else a confirmed address, else the account's own address."""
-    if ticket is not None:
-        return Wish(account_id=str(ticket.account_id), address=ticket.address)
+    if trial is not None:
+        return TrialInput(account_id=str(trial.account_id), address=trial.address)
     confirmed = own_addresses.confirmed_of(accounts, by)
     if (first := next((account for account in accounts if account.pk in confirmed), None)) is not None:
-        return Wish(account_id=str(first.pk), address=confirmed[first.pk])
-    return Wish(address=next((account.own_address for account in accounts), ""))
+        return TrialInput(account_id=str(first.pk), address=confirmed[first.pk])
+    return TrialInput(address=next((account.own_address for account in accounts), ""))
 
 
-def _is_confirmed(ticket: Ticket) -> bool:
-    return own_addresses.is_confirmed(ticket.account_id, ticket.person_id, ticket.address)
+def _is_confirmed(trial: Trial) -> bool:
+    return own_addresses.is_confirmed(trial.account_id, trial.person_id, trial.address)
 
 
-def _ticket(reminder: Reminder, ticket_id: str) -> Ticket | None:
-    found = tickets.find(ticket_id) if ticket_id else None
+def _trial(reminder: Reminder, trial_id: str) -> Trial | None:
+    found = store.find(trial_id) if trial_id else None
     return found if found is not None and found.reminder_id == reminder.pk else None

@@ -21,7 +21,7 @@ from delivery import lifecycle
 from delivery.engine import last_look, pump
 from delivery.engine.last_look import LastLook, Leave, Moment
 from delivery.engine.lease import lease_key
-from delivery.engine.loop import Landed, Parcel, _carry
+from delivery.engine.loop import Landed, SendRequest, _carry
 from delivery.engine.recording import Begun, Intent
 from delivery.engine.sql import Line, Query
 from delivery.models import Run, RunTarget
@@ -394,7 +394,7 @@ async def test_what_is_refused_before_the_end_of_its_file_has_not_left(quick: Se
         transport = Slow(CREDENTIALS, session, timeouts=Timeouts(connect=1, total=10, upload=10))
         look = look_with(Desk(leave), closes_in=1.0)
         message = Message(address="+60123456789", kind="text", text="Hello")
-        await _carry(transport, Parcel(tag=1, message=message, key="k", look=look), landed.append)
+        await _carry(transport, SendRequest(tag=1, message=message, key="k", look=look), landed.append)
         await asyncio.sleep(0.3)
     assert landed[0].outcome == HeldBack(reason="its window closes")
     assert bodies == []

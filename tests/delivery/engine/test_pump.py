@@ -19,8 +19,7 @@ from accounts.recipients import consent
 from activity.models import Attempt, Notification
 from config.redis.client import client
 from delivery import lifecycle
-from delivery.engine import claims, wakeups
-from delivery.engine import pump as engine
+from delivery.engine import claims, pump, wakeups
 from delivery.engine.lease import lease_key
 from delivery.limiter import Limiter
 from delivery.models import Run
@@ -39,7 +38,7 @@ def pump_in_threads(*account_ids: int) -> None:
     def work(account_id: int) -> None:
         barrier.wait()
         try:
-            engine.pump(account_id)
+            pump.pump(account_id)
         except BaseException as error:
             errors.append(error)
             raise
@@ -159,7 +158,7 @@ def test_a_pump_that_finds_the_lease_taken_ends_at_once_and_knocks(stage: Stage,
     run = stage.fire(account)
     held = wakeups.take_lease(account.pk)
     assert held is not None
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert stage.received(account) == []
     redis.delete(_queue(account))
     wakeups.end_shift(held, wakeups.Rest(until=None, reason=WaitReason.NOTHING_TO_SEND))
@@ -181,7 +180,7 @@ def test_a_target_planned_for_later_does_not_hold_up_another_run(stage: Stage) -
     account = stage.account()
     later, now = stage.fire(account, to=1, priority=5), stage.fire(account, to=1)
     later.targets.update(not_before=timezone.now() + timedelta(hours=1))
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert (counted(later), counted(now)) == ({"pending": 1}, {"sent": 1})
     account.refresh_from_db()
     assert account.waiting_for == WaitReason.NOT_BEFORE
@@ -247,7 +246,7 @@ def test_nothing_is_sent_for_an_account_that_a_person_paused(stage: Stage) -> No
     account = stage.account()
     run = stage.fire(account)
     lifecycle.pause_account(account)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert stage.received(account) == []
     add_up(run)
 
@@ -311,7 +310,7 @@ def test_a_failure_with_the_last_target_is_tried_again_in_the_same_shift(
     account = stage.account()
     stage.behave(account, error_rate=1, latency_ms=30)
     run = stage.fire(account, to=1)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert len(stage.received(account)) == 5
     assert counted(run) == {"failed": 1}
 
@@ -320,7 +319,7 @@ def test_a_rate_limit_answer_holds_the_account_and_slows_it_down(stage: Stage) -
     account = stage.account(group_concurrency=1)
     stage.behave(account, rate_limit=3)
     run = stage.fire(account, to=6)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     account.refresh_from_db()
     assert len(stage.delivered(account)) == 3
     assert len(stage.received(account)) == 4, "one answer is enough to stop"
@@ -351,7 +350,7 @@ def test_a_slowed_account_recovers_step_by_step_even_over_several_pumps(
 def test_a_hold_is_kept_when_redis_forgets_it(stage: Stage) -> None:
     account = stage.account(held_until=timezone.now() + timedelta(hours=1))
     run = stage.fire(account)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert stage.received(account) == []
     account.refresh_from_db()
     assert account.waiting_for == WaitReason.SLOWED
@@ -363,7 +362,7 @@ def test_a_hold_that_an_answer_to_another_action_asked_for_is_kept(stage: Stage)
     serve(stage.fire(account, to=1), account)  # Redis knows this action, and nothing of the hold
     Account.objects.filter(pk=account.pk).update(held_until=timezone.now() + timedelta(minutes=1))
     run = stage.fire(account, to=1)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     account.refresh_from_db()
     assert (counted(run), account.waiting_for) == ({"pending": 1}, WaitReason.SLOWED)
 
@@ -445,7 +444,7 @@ def test_without_keys_it_is_never_sent_again_by_itself(stage: Stage, fault: str)
     assert counted(run) == {"unconfirmed": 3}
     assert run.status == RunStatus.PARTIAL
     assert len(stage.received(account)) == 3
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert len(stage.received(account)) == 3
 
 
@@ -545,7 +544,7 @@ def test_permits_for_parts_to_come_count_when_the_limiter_forgets(
 def test_a_daily_cap_ends_the_day_and_says_so(stage: Stage) -> None:
     account = stage.account(limits={"per_day": 4})
     run = stage.fire(account, to=6)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert counted(run) == {"sent": 4, "pending": 2}
     assert len(stage.received(account)) == 4
     account.refresh_from_db()
@@ -559,13 +558,13 @@ def test_a_daily_cap_ends_the_day_and_says_so(stage: Stage) -> None:
 def test_what_a_full_day_cannot_take_is_planned_for_the_next_and_the_run_says_so(stage: Stage) -> None:
     account = stage.account(limits={"per_day": 4})
     run = stage.fire(account, to=6)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     run.refresh_from_db()
     assert run.status == RunStatus.RUNNING
     assert "4" in run.summary
     left = run.targets.filter(status=TargetStatus.PENDING)
     assert all(target.not_before > timezone.now() + timedelta(seconds=1) for target in left)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert len(stage.received(account)) == 4
 
 
@@ -573,7 +572,7 @@ def test_a_drip_that_an_outage_made_overdue_is_spread_again(stage: Stage) -> Non
     account = stage.account()
     run = stage.fire(account, to=5, drip=True, drip_gap_min=300, drip_gap_max=600)
     run.targets.update(not_before=timezone.now() - timedelta(hours=1))
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert len(stage.received(account)) <= 1
     times = sorted(run.targets.filter(status=TargetStatus.PENDING).values_list("not_before", flat=True))
     assert all(after - before >= timedelta(seconds=300) for before, after in pairwise(times))
@@ -583,7 +582,7 @@ def test_the_daily_cap_holds_when_redis_forgets(stage: Stage, redis: Redis) -> N
     account = stage.account(limits={"per_day": 4})
     stage.fire(account, to=6)
     for _ in range(3):
-        engine.pump(account.pk)
+        pump.pump(account.pk)
         redis.flushdb()
     assert len(stage.received(account)) == 4
 
@@ -629,7 +628,7 @@ def test_the_last_message_is_received_before_the_window_closes(stage: Stage, qui
     run = stage.fire(account, to=40)
     closes_at = datetime.now(UTC) + timedelta(seconds=1)
     Run.objects.filter(pk=run.pk).update(closes_at=closes_at)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     times = [line["at"] for line in stage.received(account)]
     assert 0 < len(times) < 40
     assert max(times) < closes_at.timestamp() * 1000
@@ -642,7 +641,7 @@ def test_a_run_that_waits_for_its_window_is_not_served(stage: Stage) -> None:
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.QUEUED, opens_at=timezone.now() + timedelta(hours=1)
     )
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert stage.received(account) == []
 
 
@@ -653,7 +652,7 @@ def test_work_that_is_left_has_a_wake_up_and_none_has_none(stage: Stage, quick: 
     quick.PUMP_SECONDS = 0.3
     account = stage.account(limits={"gap_min": 0.1, "gap_max": 0.1})
     run = stage.fire(account, to=6)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     assert counted(run)["pending"] > 0
     assert Account.objects.get().wake_at is not None
     quick.PUMP_SECONDS = 5
@@ -679,7 +678,7 @@ def test_a_shift_with_nothing_left_ends_at_once(stage: Stage, quick: Settings) -
 def test_a_long_gap_ends_the_shift_and_arms_the_wake_up(stage: Stage) -> None:
     account = stage.account(limits={"gap_min": 120, "gap_max": 120})
     run = stage.fire(account, to=2)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     account.refresh_from_db()
     assert counted(run) == {"sent": 1, "pending": 1}
     assert account.waiting_for == WaitReason.GAP
@@ -693,9 +692,9 @@ def test_a_worker_that_stops_finishes_what_is_in_the_air_and_takes_nothing_new(s
     run = stage.fire(account, to=20)
     try:
         with pumping(stage, account, after=2):
-            engine.stopping.set()
+            pump.stopping.set()
     finally:
-        engine.stopping.clear()
+        pump.stopping.clear()
     assert counted(run)["sent"] == len(stage.delivered(account)) < 20
     assert "sending" not in counted(run)
     add_up(run)
@@ -716,7 +715,7 @@ def test_an_error_in_a_shift_releases_the_lease_and_records_what_left(
 
     monkeypatch.setattr(claims, "next_run", broken)
     with pytest.raises(RuntimeError, match="a bug"):
-        engine.pump(account.pk)
+        pump.pump(account.pk)
     assert counted(run)["sent"] == len(stage.delivered(account)) > 0
     assert not redis.exists(lease_key(account.pk))
     monkeypatch.setattr(claims, "next_run", real)
@@ -746,15 +745,15 @@ def test_a_shift_that_cannot_record_ends_and_leaves_what_it_sent_in_doubt(stage:
 
     def work() -> None:
         try:
-            engine.pump(account.pk)
+            pump.pump(account.pk)
         except IntegrityError as error:
             errors.append(error)
 
-    pump = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=work, daemon=True)
     with refusing_what_was_sent():
-        pump.start()
-        pump.join(30)
-    assert not pump.is_alive(), "it waits for what has landed already"
+        thread.start()
+        thread.join(30)
+    assert not thread.is_alive(), "it waits for what has landed already"
     assert errors, "and says why"
     assert client().get(lease_key(account.pk)) is None
     assert serve(run, account).status == RunStatus.SUCCESS
@@ -766,7 +765,7 @@ def test_a_run_whose_pump_died_before_it_could_settle_is_settled_by_the_next(sta
     account = stage.account()
     run = becomes(stage.fire(account, to=2), TargetStatus.SENT, TargetStatus.SENT)
     assert (run.status, run.pending, run.sending) == (RunStatus.RUNNING, 0, 0)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     run.refresh_from_db()
     assert run.status == RunStatus.SUCCESS
 
@@ -778,14 +777,14 @@ def test_a_canceled_run_whose_pump_died_before_it_could_settle_is_settled_by_the
     lifecycle.cancel(run)
     run.targets.filter(status=TargetStatus.SENDING).update(status=TargetStatus.PENDING, begun_at=None)
     Run.objects.filter(pk=run.pk).update(sending=0, pending=1)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     run.refresh_from_db()
     assert (run.status, counted(run)) == (RunStatus.CANCELED, {"skipped": 2})
 
 
 def test_a_pump_of_an_account_that_does_not_exist_says_so(stage: Stage, redis: Redis) -> None:
     with pytest.raises(LookupError):
-        engine.pump(999_999_999)
+        pump.pump(999_999_999)
     assert not redis.exists(lease_key(999_999_999))
 
 

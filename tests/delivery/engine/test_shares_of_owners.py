@@ -14,7 +14,7 @@ from delivery.outcomes import HeldBack, Sent
 from delivery.transports.base import Message, Timeouts
 from delivery.transports.email import send
 from delivery.transports.email.send import EmailTransport
-from delivery.transports.networks.allowed import reach_of
+from delivery.transports.networks.allowed import allowed_networks
 from tests.delivery.transports.harness import SECRET
 from tests.delivery.transports.mail_server import USER as SENDER
 from tests.delivery.transports.mail_server import MailServer
@@ -41,7 +41,7 @@ def few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def mailer(port: int, *, owner: int, timeouts: Timeouts, **more: str) -> EmailTransport:
     given = {"host": "127.0.0.1", "port": str(port), "security": "none", "from_address": SENDER, **more}
-    return EmailTransport(given, None, timeouts=timeouts, reach=reach_of(["all"]), owner=owner)
+    return EmailTransport(given, None, timeouts=timeouts, networks=allowed_networks(["all"]), owner=owner)
 
 
 @pytest.fixture

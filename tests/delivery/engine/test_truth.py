@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Account
-from delivery.engine import pump as engine
+from delivery.engine import pump
 from delivery.models import Run
 from tests.delivery.faulty_gateway import FaultyGateway, faulty_gateway
 from tests.delivery.stage import Stage, counted
@@ -73,7 +73,7 @@ AGAIN = r"Next try (in [\d smin]+|\d\d:\d\d)\."
 def test_a_gateway_that_is_down(stage: Stage, account: Account, waha: FaultyGateway) -> None:
     run = stage.fire(account, to=3)
     waha.stop()
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     refused = rf"\(connection refused, 127\.0\.0\.1:{waha.port}\)"
     says(stage, account, run, rf"no answer from the gateway since {SINCE} {refused}\. {AGAIN}")
     assert counted(run) == {"pending": 3}  # no recipient is at fault
@@ -95,7 +95,7 @@ def test_a_gateway_that_refuses_everybody(
 ) -> None:
     run = stage.fire(account, to=3)
     waha.say(status, {"message": f"no\n    at Session.send (/app/x.js:1:2) {SECRET}"}, **headers)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     says(stage, account, run, said)
     assert "x.js" not in pages(stage, account, run)["account"]
 
@@ -104,7 +104,7 @@ def test_a_gateway_that_fails_again_and_again(stage: Stage, account: Account, wa
     """Without a key each 500 is in doubt: a handful of them in a row stops the account, not a thousand."""
     run = stage.fire(account, to=20)
     waha.say(500, {"message": "the database is away"})
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     says(
         stage,
         account,
@@ -123,7 +123,7 @@ def test_the_words_stay_true_while_it_is_tried_again(
     run = stage.fire(account, to=20)
     waha.say(status)
     for _ in range(3):
-        engine.pump(account.pk)
+        pump.pump(account.pk)
         account.refresh_from_db()
         assert account.trouble_kind == kind
     assert "No answer" not in pages(stage, account, run)["account"]
@@ -132,17 +132,17 @@ def test_the_words_stay_true_while_it_is_tried_again(
 def test_a_gateway_that_hangs(stage: Stage, account: Account, waha: FaultyGateway) -> None:
     run = stage.fire(account, to=1)
     waha.hangs = True
-    pump = threading.Thread(target=engine.pump, args=(account.pk,))
-    pump.start()
+    thread = threading.Thread(target=pump.pump, args=(account.pk,))
+    thread.start()
     try:
-        while not waha.asked and pump.is_alive():
-            pump.join(0.05)
+        while not waha.asked and thread.is_alive():
+            thread.join(0.05)
         # As if it had begun a while ago: nobody waits for a test.
         run.targets.filter(status="sending").update(begun_at=timezone.now() - timedelta(seconds=12))
         says(stage, account, run, r"the gateway has not answered for 1[2-9] s\.")
     finally:
         waha.answer_now()
-        pump.join()
+        thread.join()
 
 
 def test_it_says_so_once_the_gateway_is_back(
@@ -152,12 +152,12 @@ def test_it_says_so_once_the_gateway_is_back(
     quick.TROUBLE_WAIT_MAX_MINUTES = 0.1 / 60
     run = stage.fire(account, to=2)
     waha.say(503)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     account.refresh_from_db()
     assert account.trouble_kind == "server_errors"
     waha.say(201, {"id": "true_1@c.us_AAA", "status": "WORKING", "numberExists": True})
     for _ in range(5):
-        engine.pump(account.pk)
+        pump.pump(account.pk)
     account.refresh_from_db()
     assert account.trouble_kind == ""
     assert counted(run) == {"sent": 2}

@@ -13,9 +13,8 @@ from redis import Redis
 from accounts.models import Account
 from activity.models import Attempt
 from config.redis.client import client
-from delivery.engine import claims, rescue, wakeups
-from delivery.engine import pump as engine
-from delivery.engine.batching import Batches, Tray
+from delivery.engine import claims, pump, rescue, wakeups
+from delivery.engine.batching import Batches, StatementQueue
 from delivery.engine.lease import lease_key
 from delivery.engine.permits import Permits
 from delivery.engine.recording import Begun, Intent
@@ -131,9 +130,9 @@ def test_every_asker_of_a_tray_gets_the_answers_to_its_own_wishes_alone() -> Non
         return [-wish for wish in wishes]
 
     async def scene() -> None:
-        tray: Tray[int, int] = Tray(write)  # type: ignore[arg-type]
+        queue: StatementQueue[int, int] = StatementQueue(write)  # type: ignore[arg-type]
         asked = [[1, 2], [3], [], [4, 5, 6]]
-        answers = await asyncio.gather(*(tray.hand_in(each) for each in asked))
+        answers = await asyncio.gather(*(queue.submit(each) for each in asked))
         assert [list(each) for each in answers] == [[-1, -2], [-3], [], [-4, -5, -6]]
 
     asyncio.run(scene())
@@ -148,10 +147,10 @@ def test_an_asker_that_gave_up_disturbs_no_other_and_is_not_written_later() -> N
         return wishes
 
     async def scene() -> None:
-        tray: Tray[int, int] = Tray(write)  # type: ignore[arg-type]
-        under_way = asyncio.create_task(tray.hand_in([1]))
+        queue: StatementQueue[int, int] = StatementQueue(write)  # type: ignore[arg-type]
+        under_way = asyncio.create_task(queue.submit([1]))
         await asyncio.sleep(0.001)
-        gives_up, stays = (asyncio.create_task(tray.hand_in([each])) for each in (2, 3))
+        gives_up, stays = (asyncio.create_task(queue.submit([each])) for each in (2, 3))
         await asyncio.sleep(0)
         under_way.cancel()
         gives_up.cancel()
@@ -197,12 +196,12 @@ def test_two_pumps_of_one_account_in_one_process_send_nothing_twice(stage: Stage
     run = stage.fire(account, to=400)
     ends = threading.Event()
 
-    def pump() -> None:
+    def work() -> None:
         while not ends.is_set() and RunTarget.objects.filter(status=TargetStatus.PENDING).exists():
-            engine.pump(account.pk)
+            pump.pump(account.pk)
         connection.close()
 
-    pumps = [threading.Thread(target=pump) for _ in range(4)]
+    pumps = [threading.Thread(target=work) for _ in range(4)]
     for each in pumps:
         each.start()
     for _ in range(40):

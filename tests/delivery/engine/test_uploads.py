@@ -13,8 +13,7 @@ from redis import Redis
 from accounts.models import Account
 from activity.models import Notification
 from delivery import lifecycle
-from delivery.engine import pump as engine
-from delivery.engine import uploads as media_files
+from delivery.engine import pump, uploads
 from delivery.engine.loop import send_loop
 from delivery.models import MediaHandle, Run
 from delivery.outcomes import Outcome, Rejected, TryAgain
@@ -24,8 +23,8 @@ from delivery.transports.http.files import opened
 from delivery.transports.sandbox.send import SandboxTransport
 from reminders.fire import fire
 from reminders.models import Media
+from sandbox import witness
 from sandbox.log import Line
-from sandbox.witness import uploads
 from tests.delivery.stage import Stage, counted, serve
 from tests.factories import MediaFactory, PartFactory, ReminderFactory
 
@@ -49,7 +48,7 @@ def fired(stage: Stage, *accounts: Account, media: list[Media], to: int = 4) -> 
 
 
 def uploaded(stage: Stage, account: Account) -> list[Line]:
-    return uploads(stage.gateway.log, account.credentials["account"])
+    return witness.uploads(stage.gateway.log, account.credentials["account"])
 
 
 def test_a_file_goes_up_once_and_every_message_uses_its_handle(stage: Stage) -> None:
@@ -89,7 +88,7 @@ def test_the_next_pump_remembers_the_handle(stage: Stage) -> None:
     account = stage.account()
     run = fired(stage, account, media=[picture(stage)])
     run.targets.exclude(pk=run.targets.all()[0].pk).update(not_before=run.fired_at.replace(year=2999))
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     run.targets.update(not_before=run.fired_at)
     serve(run, account)
     assert len(uploaded(stage, account)) == 1
@@ -104,10 +103,10 @@ def test_an_upload_that_fails_is_tried_again_before_anything_is_sent(stage: Stag
     assert len(uploaded(stage, account)) == 1
 
 
-def not_uploaded(run: Run, account: Account) -> media_files.NotUploaded:
+def not_uploaded(run: Run, account: Account) -> uploads.NotUploaded:
     transport = send_loop().transport(account.transport, account.credentials)
-    found = send_loop().run(media_files.handles(run, account, transport))
-    assert isinstance(found, media_files.NotUploaded)
+    found = send_loop().run(uploads.handles(run, account, transport))
+    assert isinstance(found, uploads.NotUploaded)
     return found
 
 
@@ -130,7 +129,7 @@ def test_a_file_that_goes_up_ends_the_count(stage: Stage, redis: Redis) -> None:
 
     stage.behave(account, not_connected=False)
     transport = send_loop().transport(account.transport, account.credentials)
-    assert send_loop().run(media_files.handles(run, account, transport))
+    assert send_loop().run(uploads.handles(run, account, transport))
     MediaHandle.objects.all().delete()
     stage.behave(account, not_connected=True)
     assert not_uploaded(run, account).attempt == 1
@@ -154,7 +153,7 @@ def test_uploads_that_fail_in_a_row_are_the_trouble_of_the_service_until_it_last
     account = stage.account()
     stage.behave(account, garbage=1)
     run = fired(stage, account, media=[picture(stage)])
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     account.refresh_from_db()
     assert (account.trouble_kind, counted(run)) == ("server_errors", {"pending": 4})
     assert run.status == RunStatus.RUNNING
@@ -169,12 +168,12 @@ def test_a_run_that_is_canceled_while_its_file_goes_up_sends_nothing(stage: Stag
     account = stage.account()
     stage.behave(account, latency_ms=400)
     run = fired(stage, account, media=[picture(stage)])
-    pump = threading.Thread(target=engine.pump, args=(account.pk,))
-    pump.start()
+    thread = threading.Thread(target=pump.pump, args=(account.pk,))
+    thread.start()
     while not uploaded(stage, account):
         time.sleep(0.01)
     lifecycle.cancel(run)
-    pump.join()
+    thread.join()
     run.refresh_from_db()
     assert (run.status, counted(run)) == (RunStatus.CANCELED, {"skipped": 4})
     assert stage.received(account) == []
@@ -197,7 +196,7 @@ def test_a_file_that_the_worker_cannot_read_blames_nobody_and_goes_out_once_it_c
         content = file.read()
     storage.delete(name)
     run = fired(stage, account, media=[media])
-    engine.pump(account.pk)
+    pump.pump(account.pk)
 
     run.refresh_from_db()
     account.refresh_from_db()
@@ -235,7 +234,7 @@ def test_a_folder_that_vanishes_in_the_middle_of_a_run_fails_nobody(
         return await send(self, message, key)
 
     monkeypatch.setattr(SandboxTransport, "send", send_with_file)
-    engine.pump(account.pk)
+    pump.pump(account.pk)
     run.refresh_from_db()
     account.refresh_from_db()
     assert account.waiting_for == "media_unreadable"

@@ -11,8 +11,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import Account, User
 from activity.models import Inbound, Notification
-from delivery.inbound import handle as events
 from delivery.inbound import store
+from delivery.inbound.handle import handle_event
 from delivery.models import RunTarget
 from delivery.transports.base import (
     AccountState,
@@ -327,14 +327,14 @@ def test_events_and_messages_are_handled_in_the_order_in_which_they_came(
     account = AccountFactory.create(owner=owner)
     store.store(account, [message(text="1"), session(AccountState.WORKING), message(text="2")])
     order: list[str] = []
-    handle, handle_event = replies.handle, events.handle_event
+    handle = replies.handle
 
     def note(row: Inbound) -> None:
         order.append(row.text or row.kind)
         (handle if row.kind == Inbound.Kind.MESSAGE else handle_event)(row)
 
     monkeypatch.setattr(replies, "handle", note)
-    monkeypatch.setattr(events, "handle_event", note)
+    monkeypatch.setattr(replies, "handle_event", note)
     replies.work(account.pk)
     assert order == ["1", "session", "2"]
     assert not Inbound.objects.filter(handled_at=None).exists()

@@ -5,7 +5,7 @@ import threading
 from pytest_django import Settings
 
 from accounts.models import Account, Recipient
-from delivery.engine import pump as engine
+from delivery.engine import pump
 from delivery.models import Run
 from tests.delivery.stage import Stage, add_up, counted, serve
 from tests.factories import PartFactory
@@ -14,12 +14,12 @@ from tests.reminders.conversations.conversation import hear
 
 def say_after(stage: Stage, account: Account, who: Recipient, text: str, *, messages: int) -> None:
     """They write once so many messages have arrived, while the pump is still at work."""
-    pump = threading.Thread(target=engine.pump, args=(account.pk,))
-    pump.start()
-    while pump.is_alive() and len(stage.received(account)) < messages:
-        pump.join(0.005)
+    thread = threading.Thread(target=pump.pump, args=(account.pk,))
+    thread.start()
+    while thread.is_alive() and len(stage.received(account)) < messages:
+        thread.join(0.005)
     hear(account, text, chat=who.address)
-    pump.join()
+    thread.join()
 
 
 def test_stop_between_two_parts_keeps_the_rest_back(stage: Stage, quick: Settings) -> None:

@@ -23,7 +23,7 @@ from accounts.models import Account, Recipient
 from activity.models import Attempt
 from config.redis.client import client
 from delivery import lifecycle
-from delivery.engine import pump as engine
+from delivery.engine import pump
 from delivery.engine.lease import lease_key
 from delivery.engine.loop import send_loop
 from delivery.engine.tick import tick
@@ -123,7 +123,7 @@ class Life(RuleBasedStateMachine):
         self._behave(account, trouble, rate)
         before = len(self.stage.received(account))
         may_send = self._may_send(account)
-        engine.pump(account.pk)
+        pump.pump(account.pk)
         assert may_send or len(self.stage.received(account)) == before
 
     @rule(which=st.integers(0, 1), all_of_it=st.booleans())
@@ -138,7 +138,7 @@ class Life(RuleBasedStateMachine):
                 client().flushdb()
             else:
                 client().delete(lease_key(account.pk))
-            engine.pump(account.pk)
+            pump.pump(account.pk)
         assert may_send or len(self.stage.received(account)) == before
 
     @rule(data=st.data(), begun=st.booleans(), arrived=st.booleans())
@@ -230,7 +230,7 @@ class Life(RuleBasedStateMachine):
                 except WrongStateError:
                     continue  # canceled, and waits for the pump to find what was in the air
             for account in Account.objects.filter(wake_at__isnull=False):
-                engine.pump(account.pk)
+                pump.pump(account.pk)
         for run in self.runs:
             add_up(run)
             assert run.status in SETTLED_RUN, f"{run.status}: {run.summary}"

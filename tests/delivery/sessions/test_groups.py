@@ -12,7 +12,7 @@ from accounts.models import Account, AddressAlias, GroupSync, Recipient, User
 from config.long_tasks import long_tasks
 from delivery import audience
 from delivery.engine import wakeups
-from delivery.sessions import groups as sync
+from delivery.sessions import groups
 from delivery.tasks import sync_groups
 from reminders.audience import excluded
 from reminders.conversations import replies
@@ -31,7 +31,7 @@ def account(owner: User, gateway: SandboxProcess, redis: Redis) -> Account:
 
 
 def synced(account: Account, by: User | None = None) -> GroupSync:
-    started = sync.start(account, by=by)
+    started = groups.start(account, by=by)
     sync_groups(started.pk)
     started.refresh_from_db()
     return started
@@ -42,8 +42,8 @@ def names(account: Account) -> set[str]:
     return set(found.values_list("name", flat=True))
 
 
-def count(account: Account, gateway: SandboxProcess, groups: int) -> None:
-    gateway.behave(account.credentials["account"], groups=groups)
+def count(account: Account, gateway: SandboxProcess, number: int) -> None:
+    gateway.behave(account.credentials["account"], groups=number)
 
 
 def test_every_group_becomes_a_recipient_of_the_owner(account: Account, gateway: SandboxProcess) -> None:
@@ -133,11 +133,11 @@ def test_a_group_with_two_of_our_accounts_is_reached_by_either(
 
 
 def test_only_one_is_under_way_at_a_time(account: Account) -> None:
-    assert sync.start(account, by=None) == sync.start(account, by=None)
+    assert groups.start(account, by=None) == groups.start(account, by=None)
 
 
 def test_one_whose_worker_died_makes_way(account: Account, gateway: SandboxProcess) -> None:
-    dead = sync.start(account, by=None)
+    dead = groups.start(account, by=None)
     GroupSync.objects.update(progress_at=timezone.now() - timedelta(minutes=4))
     assert synced(account).error == ""
     dead.refresh_from_db()
@@ -161,7 +161,7 @@ def test_a_task_that_comes_twice_finds_its_work_done(account: Account, gateway: 
 def test_a_reader_and_a_stranger_may_not_start_one(account: Account, reader: User, stranger: User) -> None:
     for person in (reader, stranger):
         with pytest.raises(PermissionDenied):
-            sync.start(account, by=person)
+            groups.start(account, by=person)
 
 
 def test_the_members_of_groups_tell_who_is_behind_hidden_addresses(owner: User, redis: Redis) -> None:
@@ -175,8 +175,8 @@ def test_the_members_of_groups_tell_who_is_behind_hidden_addresses(owner: User, 
             {"id": "78@lid"},
             {"id": "79@lid", "phoneNumber": "60129999999@s.whatsapp.net"},  # no recipient
         ]
-        groups = [{"id": "120363000000000001@g.us", "subject": "Choir", "participants": members}]
-        service.answers["GET", "/group/fetchAllGroups/north"] = 200, groups
+        listed = [{"id": "120363000000000001@g.us", "subject": "Choir", "participants": members}]
+        service.answers["GET", "/group/fetchAllGroups/north"] = 200, listed
         assert synced(account).error == ""
     alias = AddressAlias.objects.get(account=account)
     assert (alias.alias, alias.address, alias.source) == ("77@lid", anna.address, "group")
@@ -220,17 +220,17 @@ def test_encrypted_rooms_are_left_out_before_a_run_and_spaces_are_none(owner: Us
 def test_syncs_of_one_owner_leave_room_for_others(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[object, ...]] = []
     monkeypatch.setattr(wakeups, "send_on_commit", lambda *what, **_: sent.append(what))
-    made = sync.start(account, by=None)
+    made = groups.start(account, by=None)
     for _ in range(long_tasks().each):
         assert long_tasks().take(account.owner_id) is None
     other = AccountFactory.create(transport="sandbox", credentials=account.credentials)
-    others = sync.start(other, by=None)
+    others = groups.start(other, by=None)
     sent.clear()
-    sync.run_in_turn(made.pk)
-    sync.run_in_turn(others.pk)
+    groups.run_in_turn(made.pk)
+    groups.run_in_turn(others.pk)
     for _ in range(long_tasks().each):
         long_tasks().give_back(account.owner_id)
     made.refresh_from_db()
     others.refresh_from_db()
-    assert (made.finished_at, sent) == (None, [(sync.TASK, made.pk)])
+    assert (made.finished_at, sent) == (None, [(groups.TASK, made.pk)])
     assert others.finished_at is not None

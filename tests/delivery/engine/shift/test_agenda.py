@@ -9,14 +9,16 @@ from delivery.engine.claims import Claimed
 from delivery.engine.recording import Ledgered
 from delivery.engine.shift.agenda import FINEST, Agenda
 from delivery.engine.shift.outgoing import Outgoing, ServedRun
-from delivery.parts import FrozenPart, Letter
+from delivery.parts import FrozenPart, MessageBuilder
 
 RUN = ServedRun(
     run_id=1,
     key=UUID(int=1),
     whose=Ledgered(run_id=1, owner_id=1, account_id=1, action="message"),
     parts=(FrozenPart(kind="text", text="Hello"),),
-    letter=Letter(action="message", subject="", open_file=lambda _: pytest.fail("no file"), handles={}),
+    builder=MessageBuilder(
+        action="message", subject="", open_file=lambda _: pytest.fail("no file"), handles={}
+    ),
 )
 
 

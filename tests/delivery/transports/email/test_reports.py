@@ -8,8 +8,7 @@ import pytest
 from accounts.models import Account, Recipient
 from accounts.models.account import Channel
 from activity.models import Inbound as InboundRow
-from delivery.inbound import polling
-from delivery.inbound import store as intake
+from delivery.inbound import polling, store
 from delivery.transports.base import (
     CredentialsError,
     Inbound,
@@ -23,7 +22,7 @@ from delivery.transports.base import (
 from delivery.transports.email.reports import PassedOver, Reader, event_of
 from delivery.transports.email.send import EmailTransport
 from delivery.transports.mail.composing import Sender, is_sealed
-from delivery.transports.networks.allowed import reach_of
+from delivery.transports.networks.allowed import allowed_networks
 from reminders.conversations import replies
 from tests.delivery.transports.harness import HASTY, PATIENT, SECRET, port_without_server
 from tests.delivery.transports.mailbox_server import USER, MailboxServer
@@ -147,7 +146,7 @@ def account(db: None) -> Account:
 def take(account: Account, raw: bytes) -> None:
     event = read(raw)
     assert not isinstance(event, PassedOver)
-    intake.store(account, [event])
+    store.store(account, [event])
     replies.work(account.pk)
 
 
@@ -288,13 +287,13 @@ def test_events_that_cannot_be_kept_hold_up_no_other_and_are_fetched_again(
     async def poll(self: EmailTransport, since: str) -> Polled:
         return Polled(events=(), since="7:1")
 
-    def store(one: Account, events: object) -> None:
+    def keep(one: Account, events: object) -> None:
         came.append(one.pk)
         raise RuntimeError
 
     both = two_with_a_mailbox(account)
     monkeypatch.setattr(EmailTransport, "poll", poll)
-    monkeypatch.setattr(intake, "store", store)
+    monkeypatch.setattr(store, "store", keep)
     polling.poll_all()
     assert sorted(came) == sorted(one.pk for one in both)
     assert set(Account.objects.values_list("poll_since", flat=True)) == {""}
@@ -400,7 +399,7 @@ class TestReading:
 
     async def test_a_private_address_is_out_of_reach(self, server: MailboxServer) -> None:
         told = {"host": "a", "from_address": USER, "imap_host": "127.0.0.1", "imap_port": str(server.port)}
-        transport = EmailTransport(told, None, timeouts=HASTY, reach=reach_of(["none"]))
+        transport = EmailTransport(told, None, timeouts=HASTY, networks=allowed_networks(["none"]))
         with pytest.raises(UnansweredError, match="PRIVATE_NETWORKS"):
             await transport.poll("")
         assert server.commands == []

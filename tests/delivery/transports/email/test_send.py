@@ -21,7 +21,7 @@ from delivery.outcomes import (
     Unreachable,
 )
 from delivery.transports.base import AccountState, CredentialsError, Message
-from delivery.transports.email import send as email
+from delivery.transports.email import send
 from delivery.transports.email.send import EmailTransport
 from delivery.transports.leaving import HeldBackError, looking_with
 from delivery.transports.mail.composing import is_sealed
@@ -163,7 +163,7 @@ async def test_what_arrives_is_from_the_account_to_the_recipient(server: MailSer
 async def test_an_idle_connection_says_goodbye_by_itself(
     server: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(email, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(send, "IDLE_SECONDS", 0.05)
     async with to(server) as transport:
         await transport.send(text(), "k")
         await server.left.wait()

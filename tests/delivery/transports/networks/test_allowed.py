@@ -18,11 +18,17 @@ from delivery.sessions import ask
 from delivery.transports.base import Message
 from delivery.transports.email.send import EmailTransport
 from delivery.transports.http.exchange import Answer, Request, exchange, gateway_url, open_session
-from delivery.transports.networks.allowed import ANYWHERE, OutOfReachError, Reach, hint, reach_of
+from delivery.transports.networks.allowed import (
+    ANYWHERE,
+    AddressNotAllowedError,
+    AllowedNetworks,
+    allowed_networks,
+    hint,
+)
 from tests.delivery.transports.mail_server import MailServer
 from tests.factories import AccountFactory
 
-NOWHERE = reach_of(["none"])
+NOWHERE = allowed_networks(["none"])
 
 
 @pytest.mark.parametrize(
@@ -73,10 +79,10 @@ NOWHERE = reach_of(["none"])
     ],
 )
 def test_a_private_address_is_out_of_reach_unless_its_network_is_named(address: str) -> None:
-    with pytest.raises(OutOfReachError):
+    with pytest.raises(AddressNotAllowedError):
         NOWHERE.require(address)
-    with pytest.raises(OutOfReachError):
-        reach_of(["10.9.0.0/16", "fd99::/16"]).require(address)
+    with pytest.raises(AddressNotAllowedError):
+        allowed_networks(["10.9.0.0/16", "fd99::/16"]).require(address)
     ANYWHERE.require(address)
 
 
@@ -95,10 +101,10 @@ def test_the_internet_is_always_in_reach(address: str) -> None:
 
 
 def test_what_is_named_is_in_reach() -> None:
-    some = reach_of(["10.1.2.0/24", "::1/128"])
+    some = allowed_networks(["10.1.2.0/24", "::1/128"])
     for address in ("10.1.2.3", "::ffff:10.1.2.3", "::1"):
         some.require(address)
-    with pytest.raises(OutOfReachError):
+    with pytest.raises(AddressNotAllowedError):
         some.require("10.1.3.3")
 
 
@@ -122,10 +128,10 @@ async def test_a_gateway_on_a_private_address_is_not_even_connected_to(
     listening: socket.socket, host: str
 ) -> None:
     url = gateway_url(f"http://{host}:{listening.getsockname()[1]}", label="Address")
-    async with open_session(reach=NOWHERE) as session:
+    async with open_session(networks=NOWHERE) as session:
         outcome = await exchange(session, Request(method="GET", url=url), connect=1, total=2)
     assert not isinstance(outcome, Answer)
-    assert outcome == AccountBlocked(reason=OutOfReachError.reason)
+    assert outcome == AccountBlocked(reason=AddressNotAllowedError.reason)
     with pytest.raises(BlockingIOError):
         listening.accept()
 
@@ -136,20 +142,20 @@ async def test_a_mail_server_on_a_private_address_is_not_even_connected_to(
 ) -> None:
     credentials = {"host": "localhost", "port": str(listening.getsockname()[1]), "security": security}
     credentials["from_address"] = "a@school.example"
-    transport = EmailTransport(credentials, None, reach=NOWHERE)
+    transport = EmailTransport(credentials, None, networks=NOWHERE)
     outcome = await transport.send(Message(address="b@school.example", kind="text", text="Hi"), "k")
-    assert outcome == AccountBlocked(reason=OutOfReachError.reason)
+    assert outcome == AccountBlocked(reason=AddressNotAllowedError.reason)
     with pytest.raises(BlockingIOError):
         listening.accept()
 
 
-@pytest.mark.parametrize("reach", [Reach(()), reach_of(["127.0.0.0/8", "::1/128"])])
-async def test_a_mail_server_that_is_named_is_spoken_to(reach: Reach) -> None:
+@pytest.mark.parametrize("networks", [AllowedNetworks(()), allowed_networks(["127.0.0.0/8", "::1/128"])])
+async def test_a_mail_server_that_is_named_is_spoken_to(networks: AllowedNetworks) -> None:
     async with MailServer() as server:
-        transport = EmailTransport(server.credentials(), None, reach=reach)
+        transport = EmailTransport(server.credentials(), None, networks=networks)
         outcome = await transport.send(Message(address=server.address, kind="text", text="Hi"), "k")
         await transport.close()
-    assert isinstance(outcome, Sent) == bool(reach.private)
+    assert isinstance(outcome, Sent) == bool(networks.private)
 
 
 def test_the_setting_holds_for_questions_and_for_messages(
@@ -165,18 +171,18 @@ def test_the_setting_holds_for_questions_and_for_messages(
     transport = engine.transport("sandbox", account.credentials)
     outcome = engine.run(transport.send(Message(address="g", kind="text", text="Hi"), "k"))
     engine.close()
-    assert outcome == AccountBlocked(reason=OutOfReachError.reason)
+    assert outcome == AccountBlocked(reason=AddressNotAllowedError.reason)
 
 
 def test_who_is_refused_reads_the_name_of_the_setting() -> None:
-    assert "PRIVATE_NETWORKS" in OutOfReachError.reason
-    assert str(OutOfReachError()) == OutOfReachError.reason
+    assert "PRIVATE_NETWORKS" in AddressNotAllowedError.reason
+    assert str(AddressNotAllowedError()) == AddressNotAllowedError.reason
 
 
 def test_a_start_that_chose_no_networks_says_what_that_means() -> None:
     assert "PRIVATE_NETWORKS=127.0.0.0/8,::1/128" in hint(["none"], chosen=False)
     assert hint(["none"], chosen=True) == hint(["all"], chosen=False) == ""
-    assert reach_of(["127.0.0.0/8", "::1/128"]).private is not None
+    assert allowed_networks(["127.0.0.0/8", "::1/128"]).private is not None
 
 
 def test_the_log_of_a_server_has_the_hint(settings: Settings) -> None:
@@ -208,6 +214,6 @@ def test_a_name_that_leads_elsewhere_the_second_time_is_not_asked_twice(
         return real("192.0.2.1" if len(asked) == 1 else "127.0.0.1", *more, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    with pytest.raises(OutOfReachError):
+    with pytest.raises(AddressNotAllowedError):
         NOWHERE.connect("rebinding.example", 25, 1)
     assert asked == ["rebinding.example"]

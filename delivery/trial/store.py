@@ -20,7 +20,7 @@ KEPT_SECONDS = 3600
 TWICE_SECONDS = 5  # within which the same test again is a double click
 
 
-class TicketState(StrEnum):
+class TrialState(StrEnum):
     """The progress of a test."""
 
     WAITING = "waiting"  # for its account's turn, or for a permit
@@ -30,7 +30,7 @@ class TicketState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
+class Trial:
     """One message to oneself: its parts, its account, its address and the values to fill in.
 
     The `kind` is "test", or "code" for the message that confirms an address: its text is made when it leaves.
@@ -48,7 +48,7 @@ class Ticket:
     values: Mapping[str, Any]
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     asked_at: float = field(default_factory=lambda: datetime.now(UTC).timestamp())
-    state: TicketState = TicketState.WAITING
+    state: TrialState = TrialState.WAITING
     sentence: str = "It waits for its account's turn."
     ended_at: float | None = None
 
@@ -59,44 +59,44 @@ class Ticket:
 
     @property
     def over(self) -> bool:
-        return self.state is not TicketState.WAITING
+        return self.state is not TrialState.WAITING
 
 
-def keep(ticket: Ticket) -> Ticket:
-    client().set(_key(ticket.id), json.dumps(asdict(ticket)), ex=KEPT_SECONDS)
-    return ticket
+def keep(trial: Trial) -> Trial:
+    client().set(_key(trial.id), json.dumps(asdict(trial)), ex=KEPT_SECONDS)
+    return trial
 
 
-def keep_once(ticket: Ticket) -> Ticket:
-    """Keep the ticket and return it; return the earlier one if the same was asked a moment ago and may arrive."""
-    keep(ticket)  # first, so that whoever comes second finds it
-    who = (ticket.kind, ticket.person_id, ticket.account_id, ticket.reminder_id)
-    said = (*who, ticket.address, ticket.action, ticket.subject)
-    content = json.dumps([*said, list(ticket.parts), dict(ticket.values)], sort_keys=True)
-    alike = f"paceline:ticket-alike:{hashlib.sha256(content.encode()).hexdigest()}"
-    if client().set(alike, json.dumps(ticket.id), nx=True, ex=TWICE_SECONDS):
-        return ticket
+def keep_once(trial: Trial) -> Trial:
+    """Keep the trial and return it; return the earlier one if the same was asked a moment ago and may arrive."""
+    keep(trial)  # first, so that whoever comes second finds it
+    who = (trial.kind, trial.person_id, trial.account_id, trial.reminder_id)
+    said = (*who, trial.address, trial.action, trial.subject)
+    content = json.dumps([*said, list(trial.parts), dict(trial.values)], sort_keys=True)
+    alike = f"paceline:trial-alike:{hashlib.sha256(content.encode()).hexdigest()}"
+    if client().set(alike, json.dumps(trial.id), nx=True, ex=TWICE_SECONDS):
+        return trial
     stored = client().get(alike)
     earlier = find(json.loads(stored)) if stored else None
-    if earlier is not None and earlier.state is not TicketState.FAILED:
+    if earlier is not None and earlier.state is not TrialState.FAILED:
         return earlier
-    client().set(alike, json.dumps(ticket.id), ex=TWICE_SECONDS)
-    return ticket
+    client().set(alike, json.dumps(trial.id), ex=TWICE_SECONDS)
+    return trial
 
 
-def find(ticket_id: str) -> Ticket | None:
-    """Return the ticket; None once it is forgotten, or was never there."""
-    stored = client().get(_key(ticket_id))
+def find(trial_id: str) -> Trial | None:
+    """Return the trial; None once it is forgotten, or was never there."""
+    stored = client().get(_key(trial_id))
     if stored is None:
         return None
     values = json.loads(stored)
-    return Ticket(**values | {"state": TicketState(values["state"])})
+    return Trial(**values | {"state": TrialState(values["state"])})
 
 
-def settle(ticket: Ticket, state: TicketState, sentence: str) -> Ticket:
+def settle(trial: Trial, state: TrialState, sentence: str) -> Trial:
     now = datetime.now(UTC).timestamp()
-    return keep(replace(ticket, state=state, sentence=sentence, ended_at=now))
+    return keep(replace(trial, state=state, sentence=sentence, ended_at=now))
 
 
-def _key(ticket_id: str) -> str:
-    return f"paceline:ticket:{ticket_id}"
+def _key(trial_id: str) -> str:
+    return f"paceline:trial:{trial_id}"
