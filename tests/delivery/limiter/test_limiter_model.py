@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -89,7 +90,7 @@ class TwinMachine(RuleBasedStateMachine):
         self.lease = lease_of(self.redis)
         self.lost: Lease | None = None
         self.mark = ""
-        self.copy: tuple[str, dict[str, bytes]] = ("", {})
+        self.copy: tuple[str, dict[str, bytes], Twin] = ("", {}, self.twin)
 
     def day(self, ahead: int = 0) -> Day:
         """The day by a clock that is `ahead`, in a zone that is `offset` from the first."""
@@ -164,17 +165,23 @@ class TwinMachine(RuleBasedStateMachine):
     @rule()
     def redis_is_copied(self) -> None:
         if self.twin.knows and not self.twin.disturbed:
-            self.copy = self.mark, {key: self.redis.dump(key) or b"" for key in (LOG, STATE)}
+            keys = {key: self.redis.dump(key) or b"" for key in (LOG, STATE)}
+            self.copy = self.mark, keys, deepcopy(self.twin)
 
     @rule(wish=wishes)
     def redis_comes_back_as_a_copy(self, wish: Wish) -> None:
-        """A copy that is older is noticed by the next call; one that lacks nothing goes on."""
-        mark, keys = self.copy
+        """A copy that is older is noticed by the next call; one that lacks nothing of this shift goes on.
+
+        Such a copy lacks at most the late report of a shift before, and knows what the twin knew then.
+        """
+        mark, keys, twin = self.copy
         if not self.twin.knows or not keys:
             return
         for key, value in keys.items():
             self.redis.restore(key, 1_000_000, value, replace=True)
-        if mark != self.mark:
+        if mark == self.mark:
+            self.twin = deepcopy(twin)
+        else:
             self.twin.forget()
         self.compare(wish)
 
