@@ -51,12 +51,12 @@ SELECT 1 + mod(n, %(owners)s), 'success', 'run-' || n, 'Run finished', '', '', n
        CASE WHEN mod(n, 101) > 0 THEN now() END
 FROM generate_series(1, %(attempts)s / 4) n;
 
--- One in ten is still in the queue, few of these due: were it half, reading all of the queue would be as quick.
+-- One in ten is still in the queue, half of these due.
 INSERT INTO reminders_followup (step_id, recipient_id, target_id, urgency, status, due_at, removed_reason,
-                                queued_at)
+                                queued_at, ended_at)
 SELECT 1, target.recipient_id, target.id, 'medium', CASE mod(target.id, 10) WHEN 0 THEN 'queued' ELSE 'sent' END,
-       now() + (mod(target.id, 97) - 4) * interval '1 hour', '', now()
-FROM (SELECT id, recipient_id FROM delivery_runtarget WHERE status = 'sent'
-      LIMIT greatest(%(targets)s / 50, 4000)) target;
+       now() + (mod(target.id, 97) - 48) * interval '1 hour', '', now(),
+       CASE WHEN mod(target.id, 10) > 0 THEN now() - mod(target.id, 89) * interval '1 day' END
+FROM (SELECT id, recipient_id FROM delivery_runtarget WHERE status = 'sent' LIMIT %(targets)s / 50) target;
 
 SELECT setval(pg_get_serial_sequence('accounts_recipient', 'id'), max(id)) FROM accounts_recipient;

@@ -169,6 +169,13 @@ def pages(now: datetime) -> Iterator[Question]:
             RunAccount.objects.filter(account=1).order_by("-run_id"),
         ),
         (
+            "follow-ups that were sent or removed, newest first",
+            "follow_up_over",
+            FollowUp.objects.filter(status="sent", ended_at__gt=now - timedelta(days=7)).order_by(
+                "-ended_at"
+            ),
+        ),
+        (
             "troubles of an account, newest first",
             "attempt_trouble",
             Attempt.objects.filter(account=1, at__gt=now - timedelta(days=30))

@@ -96,7 +96,12 @@ class FollowUp(models.Model):
         ]
         indexes = [
             models.Index(fields=["due_at", "id"], condition=Q(status="queued"), name="follow_up_queue"),
-            models.Index(fields=["status", "-ended_at"], name="follow_up_ended"),
+            # Without what waits: for follow-ups that are due the planner would take this index for the other.
+            models.Index(
+                fields=["status", "-ended_at"],
+                condition=Q(status__in=["sent", "removed"]),
+                name="follow_up_over",
+            ),
         ]
 
     def __str__(self) -> str:
