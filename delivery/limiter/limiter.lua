@@ -27,7 +27,7 @@
 --   ["granted", now, mark, [[at, [permit, ...]], ...]]  take: units with their starts, in ascending order
 --   ["wait", now, mark, until, reason]                  take: nothing before `until`; a value of WaitReason
 --   ["clock", now]                                      take: `now` is outside the range that the caller expects
---   ["use", minute, hour, day, free_at, held_until]     peek
+--   ["use", minute, hour, day, planned, free_at, held_until]  peek
 --   ["done", mark]                                      settle, hold, rebuild
 --   ["lease_lost"]                                      all but peek: `token` does not hold the lease
 --   ["forgotten", now]                                  no state, another mark, or too little data to answer
@@ -329,7 +329,8 @@ function verbs.peek()
   local state = load()
   if not state or not knows(state) then return { 'forgotten', now } end
   local function count(span) return redis.call('ZCOUNT', LOG, string.format('(%d', now - span), '+inf') end
-  return { 'use', count(ask.minute), count(ask.hour), state.used, state.free_at, state.held_until }
+  local planned = redis.call('ZCOUNT', LOG, string.format('(%d', OPEN + now), '+inf')
+  return { 'use', count(ask.minute), count(ask.hour), state.used, planned, state.free_at, state.held_until }
 end
 
 return cjson.encode(verbs[verb]())

@@ -51,11 +51,12 @@ def noted(reply: Reply) -> Noted:
 
 def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
     match reply:
-        case ["use", minute, hour, used, free_at, held_until]:
+        case ["use", minute, hour, used, planned, free_at, held_until]:
             return Use(
                 minute=minute if pace.per_minute or pace.per_hour else None,
                 hour=hour if pace.per_hour else None,
                 day=used,
+                planned=planned,
                 free_at_ms=free_at,
                 held_until_ms=held_until,
             )

@@ -89,11 +89,15 @@ Noted = Done | LeaseLost | Forgotten | Away
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """How much of its limits an account has used. None for a minute or an hour that no cap needs."""
+    """How much of its limits an account has used. None for a minute or an hour that no cap needs.
+
+    planned  permits among them whose time has not come: their messages have not left.
+    """
 
     minute: int | None
     hour: int | None
     day: int
+    planned: int
     free_at_ms: int
     held_until_ms: int
 

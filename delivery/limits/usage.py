@@ -104,13 +104,14 @@ def used_now(
 
 
 def _told(use: Use, limits: Limits) -> Used:
-    """Return the limiter's answer as use, never above the limit of an hour or a minute.
+    """Return what has left by the limiter's answer, never above the limit of an hour or a minute.
 
-    The limiter counts permits of the next moments too, and never grants more than the limit in any one span.
+    The limiter also counts permits for the next seconds: they can be returned, and are no use yet. After a rebuild it
+    counts messages that may still be under way at the latest time at which they can arrive, beyond the span too.
     """
-    hour, minute = use.hour or 0, use.minute or 0
+    day, hour, minute = (max(0, (counted or 0) - use.planned) for counted in (use.day, use.hour, use.minute))
     return Used(
-        day=use.day,
+        day=day,
         hour=min(hour, limits.per_hour or hour),
         minute=min(minute, limits.per_minute or minute),
     )

@@ -135,6 +135,7 @@ class Twin:
             minute=self._count(now, self.minute_ms) if pace.per_minute or pace.per_hour else None,
             hour=self._count(now, self.hour_ms) if pace.per_hour else None,
             day=len(self.today if day.start_ms == self.day.start_ms else self._messages_of(day)),
+            planned=sum(m.start > now for m in self._open()),
             free_at_ms=self.free_at,
             held_until_ms=self.held_until,
         )

@@ -328,7 +328,9 @@ def test_the_gap_after_a_unit_of_which_a_part_was_sent_stays(pump: Pump) -> None
     (unit,) = pump.take(cost=2, gap=2_000)
     sent, unused = unit.permits
     pump.note({sent: NOON}, [unused])
-    assert pump.use() == Use(minute=None, hour=None, day=1, free_at_ms=NOON + 2_000, held_until_ms=0)
+    assert pump.use() == Use(
+        minute=None, hour=None, day=1, planned=0, free_at_ms=NOON + 2_000, held_until_ms=0
+    )
 
 
 def test_a_settled_permit_cannot_be_returned(pump: Pump) -> None:
@@ -545,7 +547,7 @@ def test_a_rebuilt_limiter_holds_to_all_that_the_ledger_knows(redis: Redis) -> N
         free_at_ms=NOON + 3,
         held_until_ms=NOON + 2,
     )
-    assert pump.use() == Use(minute=2, hour=4, day=7, free_at_ms=NOON + 3, held_until_ms=NOON + 2)
+    assert pump.use() == Use(minute=2, hour=4, day=7, planned=0, free_at_ms=NOON + 3, held_until_ms=NOON + 2)
     assert pump.starts(want=9) == [3, 3]
     assert pump.refusal()[1] is WaitReason.PER_DAY
     pump.note({}, ["held by the pump"])

@@ -6,7 +6,7 @@ from redis import Redis
 
 from accounts.models import User
 from delivery.engine.lease import acquire
-from delivery.limiter import Limiter, Memory
+from delivery.limiter import Ask, Done, Granted, Limiter, Memory
 from delivery.limits import lookup
 from delivery.limits.usage import Used, seconds_per_message, used_now
 from delivery.pacing import pace_of
@@ -65,3 +65,36 @@ def test_the_ledger_is_counted_for_accounts_that_the_limiter_has_forgotten(
     counted = used[forgotten.pk, "message"]
     assert (counted.hour, counted.minute) == (2, 2)
     assert used_now(which[1:], limits, now=now, most=1)[forgotten.pk, "message"].day == 1
+
+
+@pytest.mark.django_db
+def test_permits_for_later_are_not_counted_as_used(owner: User, redis: Redis) -> None:
+    now = datetime.now(UTC)
+    account = AccountFactory.create(owner=owner, zone=f"Etc/GMT{now.hour - 12:+d}")  # where it is noon
+    LimitFactory.create(account=account, per_minute=40, per_hour=60, per_day=100)
+    which = [(account, "message")]
+    limits = lookup.limits_for(which)
+    pace, day = pace_of(limits[account.pk, "message"]), lookup.day_of(account, now)
+    limiter = Limiter(redis, horizon_ms=600_000)
+    lease = acquire(redis, account.pk, next_fence=lambda: 1)
+    assert lease is not None
+    seen = [int(now.timestamp() * 1000)] * 3
+    done = limiter.rebuild(
+        lease, "message", Memory(day=day, day_used=3, reach_ms=limiter.reach_ms(pace), times_ms=seen)
+    )
+    assert isinstance(done, Done)
+    granted = limiter.take(
+        Ask(
+            lease=lease,
+            action="message",
+            pace=pace,
+            day=day,
+            want=4,
+            cost=1,
+            gaps_ms=[60_000] * 4,
+            mark=done.mark,
+        )
+    )
+    assert isinstance(granted, Granted)
+    assert len(granted.units) == 4, "one for now, three for later"
+    assert used_now(which, limits, now=now)[account.pk, "message"] == Used(day=4, hour=4, minute=4)
