@@ -12,7 +12,7 @@ from datetime import datetime
 
 from delivery.pacing import Limits, adaptive_delay
 from delivery.planning.simulation import AccountSimulation, Delay
-from delivery.planning.values import Course, Pause, PauseCause, Point, Sender
+from delivery.planning.values import Pause, PauseCause, Point, Sender, Timeline
 
 MARGIN_PERCENT = 15
 MOST_POINTS = 300  # points of a curve: more than a page can draw
@@ -54,17 +54,17 @@ def estimate_under(limits: Limits, targets: int, *, parts: int = 1) -> int:
 
 def simulate(
     senders: Iterable[Sender], *, now: datetime, minute: float = 60.0, delay: Delay = adaptive_delay
-) -> Course:
-    """Return the course of the run whose jobs are `own`, over all its accounts in parallel.
+) -> Timeline:
+    """Return the timeline of the run whose jobs are `own`, over all its accounts in parallel.
 
     A minute of the limits lasts `minute` seconds (MINUTE_SECONDS); `delay` returns the gap after errors.
     """
     simulations = [AccountSimulation(sender, now=now, minute=minute, delay=delay) for sender in senders]
-    courses = [simulation.course() for simulation in simulations if simulation.own is not None]
-    if not courses:
-        return Course(starts_at=now, finishes_at=now)
-    course = courses[0] if len(courses) == 1 else _side_by_side(courses)
-    return replace(course, curve=thinned(course.curve))
+    timelines = [simulation.timeline() for simulation in simulations if simulation.own is not None]
+    if not timelines:
+        return Timeline(starts_at=now, finishes_at=now)
+    timeline = timelines[0] if len(timelines) == 1 else _side_by_side(timelines)
+    return replace(timeline, curve=thinned(timeline.curve))
 
 
 def thinned(curve: Sequence[Point], most: int = MOST_POINTS) -> tuple[Point, ...]:
@@ -88,15 +88,15 @@ def done_at(curve: Sequence[Point], at: datetime) -> float:
     return before.done + share * (after.done - before.done)
 
 
-def _side_by_side(courses: Sequence[Course]) -> Course:
-    """Return the course of the whole run: it begins with its first account and finishes with its last."""
-    starts = [course.starts_at for course in courses if course.starts_at]
-    finishes = [course.finishes_at for course in courses if course.finishes_at]
-    curves = [thinned(course.curve) for course in courses]
-    return Course(
+def _side_by_side(timelines: Sequence[Timeline]) -> Timeline:
+    """Return the timeline of the whole run: it begins with its first account and finishes with its last."""
+    starts = [timeline.starts_at for timeline in timelines if timeline.starts_at]
+    finishes = [timeline.finishes_at for timeline in timelines if timeline.finishes_at]
+    curves = [thinned(timeline.curve) for timeline in timelines]
+    return Timeline(
         starts_at=min(starts, default=None),
-        finishes_at=max(finishes) if len(finishes) == len(courses) else None,
-        pauses=_merged([pause for course in courses for pause in course.pauses], curves),
+        finishes_at=max(finishes) if len(finishes) == len(timelines) else None,
+        pauses=_merged([pause for timeline in timelines for pause in timeline.pauses], curves),
         curve=_summed(curves),
     )
 

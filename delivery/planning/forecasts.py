@@ -17,7 +17,7 @@ from delivery.limits.lookup import why_never
 from delivery.models import Run, RunAccount, RunTarget
 from delivery.planning.simulation import LONGEST
 from delivery.planning.upcoming import Scheduled, joined
-from delivery.planning.values import Course, Job, Point, Sender, rank_of
+from delivery.planning.values import Job, Point, Sender, Timeline, rank_of
 from delivery.planning.words import Expected, Forecast, told
 from delivery.planning.workload import errors_of, left_of, senders, shares_of
 from delivery.states import TargetStatus
@@ -46,22 +46,22 @@ class Plan:
 
 
 def foresee(plan: Plan, *, now: datetime) -> Forecast:
-    """Return the course of the run, with everything that delays its accounts at the moment. A drip follows its plan."""
+    """Return the forecast of the run, with all that delays its accounts at the moment. A drip follows its plan."""
     own = {pk: _job(plan, count) for pk, count in plan.targets.items()}
     shares = shares_of(plan.accounts, now=now, but=plan.run)
     ready = senders(plan.accounts, own, shares=shares, now=now)
     if plan.run is not None and plan.run.drip:
-        course = _planned_course(plan.run, now)
+        timeline = _planned_timeline(plan.run, now)
     else:
-        course, ready = _look_ahead(plan, ready, now)
-    return told(_expected(plan, ready, course, now), now=now)
+        timeline, ready = _look_ahead(plan, ready, now)
+    return told(_expected(plan, ready, timeline, now), now=now)
 
 
-def _look_ahead(plan: Plan, alone: list[Sender], now: datetime) -> tuple[Course, list[Sender]]:
-    """Return the course, with the scheduled runs that will be fired before its end."""
-    ready, course, known = alone, _simulated(alone, now), 0
+def _look_ahead(plan: Plan, alone: list[Sender], now: datetime) -> tuple[Timeline, list[Sender]]:
+    """Return the timeline, with the scheduled runs that will be fired before its end."""
+    ready, timeline, known = alone, _simulated(alone, now), 0
     for _ in range(LOOKS):
-        upcoming = plan.scheduled(course.finishes_at or now + LONGEST)
+        upcoming = plan.scheduled(timeline.finishes_at or now + LONGEST)
         if len(upcoming) <= known:
             break
         known = len(upcoming)
@@ -69,15 +69,15 @@ def _look_ahead(plan: Plan, alone: list[Sender], now: datetime) -> tuple[Course,
             joined(sender, account.pk, upcoming, now=now)
             for account, sender in zip(plan.accounts, alone, strict=True)
         ]
-        course = _simulated(ready, now)
-    return course, ready
+        timeline = _simulated(ready, now)
+    return timeline, ready
 
 
-def _simulated(ready: Sequence[Sender], now: datetime) -> Course:
+def _simulated(ready: Sequence[Sender], now: datetime) -> Timeline:
     return simulate(ready, now=now, minute=settings.MINUTE_SECONDS, delay=conf.delay)
 
 
-def _expected(plan: Plan, ready: Sequence[Sender], course: Course, now: datetime) -> Expected:
+def _expected(plan: Plan, ready: Sequence[Sender], timeline: Timeline, now: datetime) -> Expected:
     return Expected(
         targets=sum(plan.targets.values()),
         parts=plan.parts,
@@ -90,8 +90,8 @@ def _expected(plan: Plan, ready: Sequence[Sender], course: Course, now: datetime
         resumes_by_itself=plan.resumes_by_itself,
         never=_never(plan, ready),
         errors=_errors(plan, ready),
-        fitting_end=_fitting_end(plan, ready, course, now),
-        course=course,
+        fitting_end=_fitting_end(plan, ready, timeline, now),
+        timeline=timeline,
     )
 
 
@@ -114,8 +114,8 @@ def forecast(run: Run, *, now: datetime, scheduled: Scheduled = lambda _: ()) ->
     return foresee(plan, now=now)
 
 
-def _planned_course(run: Run, now: datetime) -> Course:
-    """Return the course of a drip from its plan, hour by hour; overdue targets are expected now."""
+def _planned_timeline(run: Run, now: datetime) -> Timeline:
+    """Return the timeline of a drip from its plan, hour by hour; overdue targets are expected now."""
     pending = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING)
     hours = pending.annotate(hour=TruncHour("not_before")).values_list("hour").order_by("hour")
     points, done, starts_at = list[Point](), 0, now
@@ -123,7 +123,7 @@ def _planned_course(run: Run, now: datetime) -> Course:
         starts_at, done = starts_at if points else max(now, first), done + count
         points.append(Point(at=max(now, last), done=done))
     finishes_at = points[-1].at if points else now
-    return Course(starts_at=starts_at, finishes_at=finishes_at, curve=thinned(points))
+    return Timeline(starts_at=starts_at, finishes_at=finishes_at, curve=thinned(points))
 
 
 def _job(plan: Plan, count: int) -> Job:
@@ -165,7 +165,7 @@ def _errors(plan: Plan, ready: Sequence[Sender]) -> float:
 
 def _never(plan: Plan, ready: Sequence[Sender]) -> str:
     if not plan.accounts:
-        return "It has no account to send from. Choose one first."
+        return "The reminder has no account to send from. Choose one first."
     for account, sender in zip(plan.accounts, ready, strict=True):
         if plan.targets.get(account.pk) and (
             never := why_never(account, sender.allowances[plan.action].limits, plan.parts)
@@ -174,9 +174,9 @@ def _never(plan: Plan, ready: Sequence[Sender]) -> str:
     return ""
 
 
-def _fitting_end(plan: Plan, ready: Sequence[Sender], course: Course, now: datetime) -> int | None:
+def _fitting_end(plan: Plan, ready: Sequence[Sender], timeline: Timeline, now: datetime) -> int | None:
     """Return the end hour with which the run would finish on its first day, where a later hour helps; else None."""
-    if course.starts_at is None or plan.window.end_hour == 24:
+    if timeline.starts_at is None or plan.window.end_hour == 24:
         return None
     wider = replace(plan.window, end_hour=24)
     roomier = [
@@ -185,6 +185,6 @@ def _fitting_end(plan: Plan, ready: Sequence[Sender], course: Course, now: datet
     ]
     finish = _simulated(roomier, now).finishes_at
     zone = ZoneInfo(plan.window.zone)
-    if finish is None or finish.astimezone(zone).date() != course.starts_at.astimezone(zone).date():
+    if finish is None or finish.astimezone(zone).date() != timeline.starts_at.astimezone(zone).date():
         return None
     return finish.astimezone(zone).hour + 1

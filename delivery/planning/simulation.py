@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from delivery.pacing import Limits, recovered, strictest
 from delivery.planning.spacing import Spacing, spacing_of
-from delivery.planning.values import Allowance, Course, Job, Pause, PauseCause, Point, Sender
+from delivery.planning.values import Allowance, Job, Pause, PauseCause, Point, Sender, Timeline
 from delivery.window import Window, closes_at, opens_at, window_end_at
 
 LONGEST = timedelta(days=366)  # further ahead the limits are unknown
@@ -53,13 +53,13 @@ class AccountSimulation:
         self.pauses: list[Pause] = []
         self.points: list[Point] = []
 
-    def course(self) -> Course:
-        """Return the course of the account's own run, until it is finished."""
+    def timeline(self) -> Timeline:
+        """Return the timeline of the account's own run, until it is finished."""
         if self.own is None:
-            return Course(starts_at=self.now, finishes_at=self.now)
+            return Timeline(starts_at=self.now, finishes_at=self.now)
         while self.left[self.own] and self.now < self.ends:
             self._step(self.own)
-        return Course(
+        return Timeline(
             starts_at=self.points[0].at if self.points else None,
             finishes_at=None if self.left[self.own] else self.points[-1].at,
             pauses=tuple(self.pauses),

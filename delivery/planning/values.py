@@ -131,8 +131,8 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """The forecast course of a run. No `starts_at` or `finishes_at` means not within a year."""
+class Timeline:
+    """The forecast timeline of a run. No `starts_at` or `finishes_at` means not within a year."""
 
     starts_at: datetime | None
     finishes_at: datetime | None

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from activity.components import times
-from delivery.planning.values import Course, Pause, PauseCause
+from delivery.planning.values import Pause, PauseCause, Timeline
 from delivery.window import Window
 
 FITS = "Fits in window"
@@ -28,12 +28,12 @@ class Expected:
     never: str  # why the limits can never allow the message
     errors: float  # the share that is expected to fail, if it is high enough to stop the run
     fitting_end: int | None  # the end hour with which the run would fit on that day
-    course: Course
+    timeline: Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The expected course of a run.
+    """The expected timeline of a run.
 
     `label` is the pill: green where the run `fits`, else amber. `sentence` tells what will happen, `suggestion` what
     helps where the run does not fit. `minutes` is the rule of thumb, which ignores windows and daily limits.
@@ -45,7 +45,7 @@ class Forecast:
     window: Window
     fires_at: datetime
     closes_at: datetime
-    course: Course
+    timeline: Timeline
     fits: bool
     sentence: str
     suggestion: str = ""
@@ -56,7 +56,7 @@ class Forecast:
 
     @property
     def finishes_at(self) -> datetime | None:
-        return self.course.finishes_at
+        return self.timeline.finishes_at
 
 
 def told(expected: Expected, *, now: datetime) -> Forecast:
@@ -70,7 +70,7 @@ def told(expected: Expected, *, now: datetime) -> Forecast:
         window=expected.window,
         fires_at=expected.fires_at,
         closes_at=expected.closes_at,
-        course=expected.course,
+        timeline=expected.timeline,
         fits=fits,
         sentence=sentence,
         suggestion=suggestion,
@@ -82,7 +82,7 @@ class _Words:
 
     def __init__(self, expected: Expected, now: datetime) -> None:
         self.run = expected
-        self.course = expected.course
+        self.timeline = expected.timeline
         self.zone = ZoneInfo(expected.window.zone)
         self.now = now
 
@@ -92,7 +92,7 @@ class _Words:
             return True, "There are no recipients yet.", ""
         if trouble := self._trouble():
             return False, *trouble
-        finishes_at, pause = self.course.finishes_at or self.now, self._pause()
+        finishes_at, pause = self.timeline.finishes_at or self.now, self._pause()
         if pause is not None and not self.run.drip:
             return False, *self._pauses(pause, finishes_at)
         if self._with_margin() > self.run.closes_at and not self.run.drip:
@@ -106,20 +106,20 @@ class _Words:
             return f"{what}.", remedy
         if self.run.missed:
             return self._missed()
-        if self.course.finishes_at is None:
+        if self.timeline.finishes_at is None:
             return self._endless()
         return self._errors() if self.run.errors else None
 
     def _pause(self) -> Pause | None:
         """Return the first pause that stops the run; waiting for a turn or for the first window is none."""
-        for pause in self.course.pauses:
+        for pause in self.timeline.pauses:
             if pause.cause is PauseCause.DAILY_CAP or pause.at >= self.run.closes_at:
                 return pause
         return None
 
     def _with_margin(self) -> datetime:
         """Return when the run would be finished by the rule of thumb (S4)."""
-        return (self.course.starts_at or self.run.fires_at) + timedelta(minutes=self.run.minutes)
+        return (self.timeline.starts_at or self.run.fires_at) + timedelta(minutes=self.run.minutes)
 
     def _fits(self, finishes_at: datetime) -> str:
         length = self._days(finishes_at) if self.run.drip else self._length(finishes_at)
@@ -127,7 +127,7 @@ class _Words:
 
     def _length(self, finishes_at: datetime) -> str:
         """Return a length such as "About 25 minutes, 29 minutes with a margin"."""
-        length = times.span(_next_minute(finishes_at) - (self.course.starts_at or self.run.fires_at))
+        length = times.span(_next_minute(finishes_at) - (self.timeline.starts_at or self.run.fires_at))
         longer = times.span(timedelta(minutes=self.run.minutes))
         margin = f", {longer} with a margin" if self._with_margin() > finishes_at and longer != length else ""
         return f"About {length}{margin}"
@@ -135,7 +135,7 @@ class _Words:
     def _days(self, finishes_at: datetime) -> str:
         first, last = (
             at.astimezone(self.zone).date()
-            for at in (self.course.starts_at or self.run.fires_at, finishes_at)
+            for at in (self.timeline.starts_at or self.run.fires_at, finishes_at)
         )
         days = (last - first).days + 1
         return f"Planned over {days} days" if days > 1 else "Planned for one day"
@@ -151,7 +151,7 @@ class _Words:
     def _missed(self) -> tuple[str, str]:
         fires, closes = self._moment(self.run.fires_at), f"{self.run.window.end_hour:02d}:00"
         return (
-            f"{fires} ({self.zone}) is after the window has closed at {closes}. Nothing would be sent.",
+            f"{fires} ({self.zone}) is after the end of the window ({closes}). Nothing would be sent.",
             f"Send it before {closes}, or widen the window.",
         )
 
@@ -162,7 +162,7 @@ class _Words:
         )
 
     def _endless(self) -> tuple[str, str]:
-        done = self.course.curve[-1].done if self.course.curve else 0
+        done = self.timeline.curve[-1].done if self.timeline.curve else 0
         return (
             f"The run would take more than a year: {done:,} of {self.run.targets:,} would be delivered by then.",
             "Raise the account's limits, add accounts, or choose fewer recipients.",
@@ -194,12 +194,7 @@ class _Words:
         return self._moment(_next_minute(at))
 
     def _moment(self, at: datetime) -> str:
-        """Return the time of day, with the date where it is not today."""
-        local = at.astimezone(self.zone)
-        if local.date() == self.now.astimezone(self.zone).date():
-            return f"{local:%H:%M}"
-        year = "" if local.year == self.now.astimezone(self.zone).year else f" {local.year}"
-        return f"{local:%a} {local.day} {local:%b}{year}, {local:%H:%M}"
+        return times.clock(at.astimezone(self.zone), self.now, weekday=True)
 
 
 def _next_minute(at: datetime) -> datetime:

@@ -21,13 +21,13 @@ from delivery.forecast import (
 from delivery.pacing import Limits
 from delivery.planning.values import (
     Allowance,
-    Course,
     Job,
     Pause,
     PauseCause,
     Point,
     Sender,
     SlowDown,
+    Timeline,
     rank_of,
 )
 from delivery.window import Window, is_open
@@ -48,13 +48,13 @@ def job(
     return Job(targets=targets, window=window, own=own, ready_at=at, parts=parts)
 
 
-def course(*jobs: Job, now: datetime = WEDNESDAY, limits: Limits = FORTY, **allowance: object) -> Course:
-    """The course of one account's own job among its jobs."""
+def timeline(*jobs: Job, now: datetime = WEDNESDAY, limits: Limits = FORTY, **allowance: object) -> Timeline:
+    """The timeline of one account's own job among its jobs."""
     given_ = Allowance(limits=limits, **allowance)  # type: ignore[arg-type]  # each by its name
     return simulate([Sender(zone="Europe/Berlin", allowances={"message": given_}, jobs=jobs)], now=now)
 
 
-def minutes(of: Course) -> float:
+def minutes(of: Timeline) -> float:
     assert of.starts_at is not None
     assert of.finishes_at is not None
     return (of.finishes_at - of.starts_at) / timedelta(minutes=1)
@@ -130,7 +130,7 @@ def test_without_batches_there_are_no_pauses() -> None:
 @given(st.integers(20, 200), st.floats(2, 10), st.integers(20, 500), st.floats(10, 120))
 def test_the_simulation_agrees_with_the_formula_for_batches(batches: int, d: float, b: int, p: float) -> None:
     limits = Limits(gap_min=d, gap_max=d, batch_size=b, batch_pause=p)
-    simulated = minutes(course(job(batches * b, own=True), limits=limits)) * 60
+    simulated = minutes(timeline(job(batches * b, own=True), limits=limits)) * 60
     formula = estimate_batches(batches * b, delay=d, batch_size=b, batch_pause=p)
     assert simulated == pytest.approx(formula, rel=0.1)
 
@@ -139,16 +139,16 @@ def test_the_simulation_agrees_with_the_formula_for_batches(batches: int, d: flo
 
 
 def test_a_thousand_at_forty_per_minute_take_25_minutes() -> None:
-    assert minutes(course(job(1000, own=True))) == pytest.approx(25, rel=0.02)
+    assert minutes(timeline(job(1000, own=True))) == pytest.approx(25, rel=0.02)
 
 
 def test_a_run_without_targets_is_finished_at_once() -> None:
-    assert course(job(0, own=True)) == Course(starts_at=WEDNESDAY, finishes_at=WEDNESDAY)
+    assert timeline(job(0, own=True)) == Timeline(starts_at=WEDNESDAY, finishes_at=WEDNESDAY)
 
 
 def test_a_run_that_outlasts_its_window_goes_on_in_the_next() -> None:
     late = WEDNESDAY.replace(hour=17, minute=50)
-    found = course(job(1000, own=True, window=DAYTIME, at=late), now=late)
+    found = timeline(job(1000, own=True, window=DAYTIME, at=late), now=late)
     opening = datetime(2026, 3, 12, 6, tzinfo=BERLIN)
     (pause,) = found.pauses
     assert (pause.at, pause.until, pause.cause) == (
@@ -163,19 +163,19 @@ def test_a_run_that_outlasts_its_window_goes_on_in_the_next() -> None:
 
 def test_before_its_window_opens_a_run_waits_for_it() -> None:
     early = WEDNESDAY.replace(hour=4)
-    found = course(job(10, own=True, window=DAYTIME, at=early), now=early)
+    found = timeline(job(10, own=True, window=DAYTIME, at=early), now=early)
     assert found.starts_at == early.replace(hour=6)
     assert [(pause.cause, pause.done) for pause in found.pauses] == [(PauseCause.WINDOW, 0)]
 
 
 def test_a_weekend_is_no_business_of_a_run_in_business_hours() -> None:
     friday = datetime(2026, 3, 13, 17, 59, tzinfo=BERLIN)
-    found = course(job(100, own=True, window=BUSINESS, at=friday), now=friday)
+    found = timeline(job(100, own=True, window=BUSINESS, at=friday), now=friday)
     assert found.pauses[0].until == datetime(2026, 3, 16, 9, tzinfo=BERLIN)
 
 
 def test_a_daily_cap_spreads_a_run_over_days() -> None:
-    found = course(job(50, own=True, window=DAYTIME), day_caps=(20,), day_used=15)
+    found = timeline(job(50, own=True, window=DAYTIME), day_caps=(20,), day_used=15)
     assert [(pause.cause, pause.done) for pause in found.pauses] == [
         (PauseCause.DAILY_CAP, done) for done in (5, 25, 45)
     ]
@@ -184,13 +184,13 @@ def test_a_daily_cap_spreads_a_run_over_days() -> None:
 
 
 def test_a_warm_up_sends_more_every_day() -> None:
-    found = course(job(100, own=True, window=DAYTIME), day_caps=(10, 20, 30, 40))
+    found = timeline(job(100, own=True, window=DAYTIME), day_caps=(10, 20, 30, 40))
     assert [pause.done for pause in found.pauses] == [10, 30, 60]
 
 
 def test_a_warm_up_does_not_grow_on_days_without_messages() -> None:
     friday = datetime(2026, 3, 13, 10, tzinfo=BERLIN)
-    found = course(job(60, own=True, window=BUSINESS, at=friday), now=friday, day_caps=(10, 20, 30))
+    found = timeline(job(60, own=True, window=BUSINESS, at=friday), now=friday, day_caps=(10, 20, 30))
     assert [pause.done for pause in found.pauses] == [10, 30]
     assert found.finishes_at is not None
     assert found.finishes_at.astimezone(BERLIN).date() == datetime(2026, 3, 17, tzinfo=UTC).date()
@@ -250,19 +250,19 @@ def test_runs_are_served_by_rank_wherever_they_stand() -> None:
     own = replace(job(10, own=True), rank=later)
     ahead = replace(job(400), rank=rank_of(1, WEDNESDAY + timedelta(days=1)))
     behind = replace(job(400), rank=rank_of(-1, WEDNESDAY - timedelta(days=1)))
-    found = course(behind, own, ahead)
+    found = timeline(behind, own, ahead)
     assert found.starts_at is not None
     assert found.starts_at - WEDNESDAY == pytest.approx(timedelta(minutes=10), rel=0.03)
 
 
 def test_what_other_runs_have_planned_for_a_day_is_kept_free() -> None:
-    found = course(job(30, own=True, window=DAYTIME), day_caps=(20,), reserved={0: 5, 1: 15})
+    found = timeline(job(30, own=True, window=DAYTIME), day_caps=(20,), reserved={0: 5, 1: 15})
     assert [pause.done for pause in found.pauses] == [15, 20]
 
 
 def test_runs_that_are_ahead_go_first_and_those_behind_do_not() -> None:
-    alone = course(job(100, own=True))
-    behind = course(job(400), job(100, own=True), job(400))
+    alone = timeline(job(100, own=True))
+    behind = timeline(job(400), job(100, own=True), job(400))
     assert behind.pauses == (
         Pause(at=WEDNESDAY, until=behind.pauses[0].until, cause=PauseCause.OTHER_RUNS, done=0),
     )
@@ -273,28 +273,30 @@ def test_runs_that_are_ahead_go_first_and_those_behind_do_not() -> None:
 
 def test_while_a_run_ahead_has_its_window_closed_the_next_one_is_served() -> None:
     later = Window(start_hour=12, end_hour=18, zone="Europe/Berlin")
-    found = course(job(400, window=later), job(6000, own=True))
+    found = timeline(job(400, window=later), job(6000, own=True))
     assert [(pause.cause, pause.at.hour) for pause in found.pauses] == [(PauseCause.OTHER_RUNS, 11)]
     assert found.pauses[0].at == WEDNESDAY.replace(hour=12)
 
 
 def test_a_run_that_is_fired_later_does_not_pause_until_then() -> None:
     tomorrow = WEDNESDAY + timedelta(days=1)
-    found = course(job(40, own=True, at=tomorrow))
+    found = timeline(job(40, own=True, at=tomorrow))
     assert (found.starts_at, found.pauses) == (tomorrow, ())
 
 
 def test_what_left_in_the_last_hour_counts() -> None:
     slow = Limits(per_hour=10, gap_min=60, gap_max=60)
-    fresh = course(job(10, own=True), limits=slow)
-    used = course(job(10, own=True), limits=slow, hour_used=10, hour_since=WEDNESDAY - timedelta(minutes=20))
+    fresh = timeline(job(10, own=True), limits=slow)
+    used = timeline(
+        job(10, own=True), limits=slow, hour_used=10, hour_since=WEDNESDAY - timedelta(minutes=20)
+    )
     assert fresh.starts_at == WEDNESDAY
     assert used.starts_at == WEDNESDAY + timedelta(minutes=40)
 
 
 def test_an_hour_of_silence_begins_everything_anew() -> None:
     slow = Limits(per_hour=10, gap_min=60, gap_max=60)
-    found = course(job(10, own=True), limits=slow, hour_used=5, hour_since=WEDNESDAY - timedelta(hours=2))
+    found = timeline(job(10, own=True), limits=slow, hour_used=5, hour_since=WEDNESDAY - timedelta(hours=2))
     assert (found.starts_at, minutes(found)) == (WEDNESDAY, 9)
 
 
@@ -323,13 +325,13 @@ def test_an_account_that_is_held_back_starts_later() -> None:
 
 
 def test_what_takes_more_than_a_year_has_no_end() -> None:
-    found = course(job(100_000, own=True, window=DAYTIME), day_caps=(20,))
+    found = timeline(job(100_000, own=True, window=DAYTIME), day_caps=(20,))
     assert (found.finishes_at, found.pauses[-1].until) == (None, None)
     assert len(found.curve) == MOST_POINTS
 
 
 def test_a_message_with_more_parts_than_the_day_allows_never_starts() -> None:
-    found = course(job(10, own=True, parts=3), day_caps=(2,))
+    found = timeline(job(10, own=True, parts=3), day_caps=(2,))
     assert (found.starts_at, found.finishes_at, found.curve) == (None, None, ())
     assert [pause.cause for pause in found.pauses] == [PauseCause.DAILY_CAP]
 
@@ -359,7 +361,7 @@ def test_the_same_pause_of_several_accounts_is_one() -> None:
 
 
 def test_an_account_without_a_share_does_not_count() -> None:
-    assert simulate(senders(0, 0), now=WEDNESDAY) == Course(starts_at=WEDNESDAY, finishes_at=WEDNESDAY)
+    assert simulate(senders(0, 0), now=WEDNESDAY) == Timeline(starts_at=WEDNESDAY, finishes_at=WEDNESDAY)
 
 
 @modestly
@@ -376,7 +378,7 @@ def test_nothing_is_served_outside_windows_or_over_caps_and_nobody_is_lost(
 ) -> None:
     now = datetime(2026, 3, 27, tzinfo=BERLIN) + timedelta(minutes=late)  # the clock changes on Sunday
     own = job(targets, own=True, parts=parts, window=window, at=now)
-    found = course(own, now=now, limits=limits, day_caps=tuple(caps))
+    found = timeline(own, now=now, limits=limits, day_caps=tuple(caps))
     served = [0] * 400
     for before, after in list(pairwise(found.curve))[::2] if len(found.curve) < MOST_POINTS else []:
         assert is_open(window, before.at)

@@ -1,4 +1,4 @@
-"""What is expected of a reminder before it is scheduled."""
+"""The forecast of a reminder before it is scheduled."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -122,7 +122,7 @@ def test_a_daily_cap_is_amber_with_its_own_remedy(account: Account) -> None:
     found = foreseen(account)
     assert found.sentence.startswith("The daily limit is reached at 10:00 with 4 of 10 delivered.")
     assert found.suggestion == "Raise the account's daily limit, or add another account."
-    assert [pause.cause for pause in found.course.pauses] == [PauseCause.DAILY_CAP] * 2
+    assert [pause.cause for pause in found.timeline.pauses] == [PauseCause.DAILY_CAP] * 2
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def test_what_the_ledger_holds_today_counts_against_the_cap(account: Account) ->
     LimitFactory.create(account=account, per_day=4)
     for at in (WEDNESDAY - timedelta(hours=11), WEDNESDAY - timedelta(hours=1)):  # yesterday, today
         AttemptFactory.create(test_send=True, account=account, at=at)
-    assert foreseen(account).course.pauses[0].done == 3
+    assert foreseen(account).timeline.pauses[0].done == 3
 
 
 def test_a_warm_up_is_expected_to_go_well(owner: User) -> None:
     account = AccountFactory.create(
         owner=owner, zone="Europe/Berlin", warmup_start=2, warmup_step=3, warmup_ceiling=20
     )
-    assert [pause.done for pause in foreseen(account, recipients=16).course.pauses] == [2, 7, 15]
+    assert [pause.done for pause in foreseen(account, recipients=16).timeline.pauses] == [2, 7, 15]
 
 
 def test_a_drip_takes_its_days_and_does_not_pause(account: Account) -> None:
@@ -171,7 +171,7 @@ def test_a_reminder_fired_after_its_window_would_send_nothing(account: Account) 
 def test_it_is_foreseen_from_the_moment_that_it_is_due(account: Account) -> None:
     due = WEDNESDAY + timedelta(days=2)
     found = foreseen(account, fire_at=due)
-    assert (found.fires_at, found.course.starts_at) == (due, due)
+    assert (found.fires_at, found.timeline.starts_at) == (due, due)
     assert "Fri 13 Mar, 10:01" in found.sentence
 
 
@@ -186,14 +186,14 @@ def test_a_time_that_nobody_can_read_is_no_reason_not_to_forecast(account: Accou
 
 def test_another_moment_can_be_asked_about(account: Account) -> None:
     when = WEDNESDAY + timedelta(hours=3)
-    assert forecast.forecast(reminder(account), now=WEDNESDAY, fires_at=when).course.starts_at == when
+    assert forecast.forecast(reminder(account), now=WEDNESDAY, fires_at=when).timeline.starts_at == when
 
 
 def test_runs_that_are_ahead_are_waited_for(account: Account) -> None:
     under_way(account, pending=400)
     found = foreseen(account)
-    assert found.course.starts_at is not None
-    assert found.course.starts_at - WEDNESDAY == pytest.approx(timedelta(minutes=10), rel=0.05)
+    assert found.timeline.starts_at is not None
+    assert found.timeline.starts_at - WEDNESDAY == pytest.approx(timedelta(minutes=10), rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_runs_that_are_ahead_are_waited_for(account: Account) -> None:
 )
 def test_runs_behind_it_or_paused_for_a_person_are_not(account: Account, other: dict[str, Any]) -> None:
     under_way(account, pending=400, **other)
-    assert foreseen(account).course.starts_at == WEDNESDAY
+    assert foreseen(account).timeline.starts_at == WEDNESDAY
 
 
 def test_what_drips_have_planned_is_kept_free(account: Account) -> None:
@@ -213,8 +213,8 @@ def test_what_drips_have_planned_is_kept_free(account: Account) -> None:
     run = under_way(account, pending=4)
     RunTargetFactory.create_batch(4, run=run, account=account, not_before=WEDNESDAY + timedelta(hours=3))
     found = foreseen(account)
-    assert found.course.starts_at == WEDNESDAY
-    assert [pause.done for pause in found.course.pauses] == [2, 8]
+    assert found.timeline.starts_at == WEDNESDAY
+    assert [pause.done for pause in found.timeline.pauses] == [2, 8]
 
 
 def test_a_slow_service_is_learned_from_the_ledger(account: Account) -> None:
@@ -284,7 +284,7 @@ def test_recipients_that_are_tied_to_an_account_are_its_own_to_send(owner: User,
     RunAccountFactory.create(run=run, account=other)
     RunTargetFactory.create_batch(40, run=run, account=account, not_before=WEDNESDAY)
     RunTargetFactory.create_batch(10, run=run, account=other, not_before=WEDNESDAY)
-    starts = [foreseen(each, recipients=1).course.starts_at for each in (account, other)]
+    starts = [foreseen(each, recipients=1).timeline.starts_at for each in (account, other)]
     waits = [(at - WEDNESDAY) / timedelta(seconds=1.5) for at in starts if at is not None]
     assert waits == [pytest.approx(40, rel=0.05), pytest.approx(10, rel=0.1)]
 
@@ -309,7 +309,7 @@ def test_what_fires_before_its_end_is_waited_for(account: Account) -> None:
     found = foreseen(account, recipients=8)
     assert found.finishes_at is not None
     assert found.finishes_at - WEDNESDAY == pytest.approx(timedelta(minutes=12), rel=0.1)
-    assert [pause.cause for pause in found.course.pauses] == [PauseCause.OTHER_RUNS]
+    assert [pause.cause for pause in found.timeline.pauses] == [PauseCause.OTHER_RUNS]
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_reminder_that_repeats_comes_again(account: Account) -> None:
     scheduled(account, first, 6, schedule="cron", cron="0 11 * * *", priority=1)
     found = foreseen(account, recipients=30)
     # 10 today, which leave before it fires; then 4 on each day besides its own 6.
-    assert [pause.done for pause in found.course.pauses if pause.cause is PauseCause.DAILY_CAP][:3] == [
+    assert [pause.done for pause in found.timeline.pauses if pause.cause is PauseCause.DAILY_CAP][:3] == [
         10,
         14,
         18,
@@ -356,7 +356,11 @@ def test_what_a_drip_will_take_of_the_days_is_kept_free(account: Account) -> Non
     LimitFactory.create(account=account, per_day=10)
     scheduled(account, WEDNESDAY + timedelta(minutes=1), 12, drip=True, business_hours=True)
     found = foreseen(account, recipients=20)
-    assert [pause.done for pause in found.course.pauses if pause.cause is PauseCause.DAILY_CAP] == [0, 8, 18]
+    assert [pause.done for pause in found.timeline.pauses if pause.cause is PauseCause.DAILY_CAP] == [
+        0,
+        8,
+        18,
+    ]
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -376,7 +380,7 @@ def test_very_many_drips_are_foreseen_by_the_first(account: Account, monkeypatch
     for _ in range(2):
         scheduled(account, WEDNESDAY + timedelta(minutes=1), 12, drip=True, business_hours=True)
     found = foreseen(account, recipients=20)
-    assert [pause.done for pause in found.course.pauses if pause.cause is PauseCause.DAILY_CAP] == [5, 15]
+    assert [pause.done for pause in found.timeline.pauses if pause.cause is PauseCause.DAILY_CAP] == [5, 15]
 
 
 def test_itself_drafts_and_what_cannot_be_read_are_left_out(account: Account) -> None:
@@ -385,7 +389,7 @@ def test_itself_drafts_and_what_cannot_be_read_are_left_out(account: Account) ->
     draft = scheduled(account, WEDNESDAY, priority=1)
     Reminder.objects.filter(pk=draft.pk).update(status="draft")
     found = forecast.forecast(own, now=WEDNESDAY)
-    assert found.course.starts_at == WEDNESDAY + timedelta(minutes=1)
+    assert found.timeline.starts_at == WEDNESDAY + timedelta(minutes=1)
 
 
 def test_several_accounts_share_it_and_those_who_must_not_get_it_do_not_count(
@@ -407,7 +411,7 @@ def test_a_reminder_without_anybody_is_finished_at_once(account: Account) -> Non
 
 def test_a_reminder_without_an_account_says_so(owner: User) -> None:
     found = forecast.forecast(ReminderFactory.create(owner=owner, accounts=0, recipients=2), now=WEDNESDAY)
-    assert (found.fits, found.sentence) == (False, "It has no account to send from.")
+    assert (found.fits, found.sentence) == (False, "The reminder has no account to send from.")
 
 
 def test_what_takes_more_than_a_year_says_so(account: Account) -> None:
@@ -462,8 +466,8 @@ def test_a_run_is_not_ahead_of_itself_but_others_are(account: Account) -> None:
     run = under_way(account, pending=40)
     under_way(account, pending=400, priority=5)
     found = forecasts.forecast(run, now=WEDNESDAY)
-    assert found.course.starts_at is not None
-    assert found.course.starts_at - WEDNESDAY == pytest.approx(timedelta(minutes=10), rel=0.05)
+    assert found.timeline.starts_at is not None
+    assert found.timeline.starts_at - WEDNESDAY == pytest.approx(timedelta(minutes=10), rel=0.05)
 
 
 def test_each_account_of_a_run_has_its_own_share(owner: User, account: Account, redis: Redis) -> None:
@@ -473,7 +477,7 @@ def test_each_account_of_a_run_has_its_own_share(owner: User, account: Account, 
     RunTargetFactory.create_batch(4, run=run, account=account)
     RunTargetFactory.create(run=run, account=other)
     found = forecasts.forecast(run, now=WEDNESDAY)
-    assert (found.targets, found.course.curve[-1].done) == (5, 5)
+    assert (found.targets, found.timeline.curve[-1].done) == (5, 5)
 
 
 def test_of_a_large_run_each_account_has_an_even_share(

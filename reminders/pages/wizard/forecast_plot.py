@@ -13,8 +13,8 @@ MOST_WINDOWS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CourseDrawing:
-    """The shapes and labels that reminders/wizard/_course.html draws."""
+class ForecastPlot:
+    """The shapes and labels that reminders/wizard/_forecast_plot.html draws."""
 
     climb: Climb
     width: int
@@ -25,20 +25,20 @@ class CourseDrawing:
     most: int
 
 
-def draw(forecast: Forecast) -> CourseDrawing | None:
+def draw(forecast: Forecast) -> ForecastPlot | None:
     """Return the drawing, or None where there is nothing to send."""
-    if not forecast.targets or not forecast.course.curve:
+    if not forecast.targets or not forecast.timeline.curve:
         return None
     first = opens_at(forecast.window, forecast.fires_at)
     start = min(window_start_at(forecast.window.zone, forecast.window.start_hour, first), forecast.fires_at)
     end = _end(forecast)
-    points = [(point.at.timestamp(), float(point.done)) for point in forecast.course.curve]
+    points = [(point.at.timestamp(), float(point.done)) for point in forecast.timeline.curve]
     points.append((end.timestamp(), points[-1][1]))  # after the last message the line stays level
     spans = [(opens.timestamp(), closes.timestamp()) for opens, closes in _windows(forecast, start, end)]
     drawn = climb(points, spans, start=start.timestamp(), end=end.timestamp(), width=WIDTH, height=HEIGHT)
     several = end - start > timedelta(days=1)
     zone = ZoneInfo(forecast.window.zone)
-    return CourseDrawing(
+    return ForecastPlot(
         climb=drawn,
         width=WIDTH,
         height=HEIGHT,
@@ -51,7 +51,7 @@ def draw(forecast: Forecast) -> CourseDrawing | None:
 
 def _end(forecast: Forecast) -> datetime:
     """Return the end of the last window that the run needs; around the clock, the end of the last day."""
-    end = closes_at(forecast.window, forecast.finishes_at or forecast.course.curve[-1].at)
+    end = closes_at(forecast.window, forecast.finishes_at or forecast.timeline.curve[-1].at)
     around_the_clock = forecast.window.start_hour == 0 and forecast.window.end_hour == 24
     return end if around_the_clock else max(end, forecast.closes_at)
 

@@ -191,5 +191,5 @@ def test_the_forecast_of_a_drip_is_its_plan(account: Account) -> None:
     found = forecasts.forecast(run, now=WEDNESDAY)
     assert found.fits
     assert found.finishes_at == plan_of(run)[-1]
-    assert found.course.curve[-1].done == 50
+    assert found.timeline.curve[-1].done == 50
     assert found.sentence.startswith("Planned over 3 days, finished about Fri 13 Mar")

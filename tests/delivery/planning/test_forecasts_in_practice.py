@@ -67,14 +67,14 @@ def comes_true(stage: Stage, account: Account, targets: int, parts: int) -> None
 
 
 def _share(stage: Stage, account: Account, targets: int, parts: int) -> float:
-    """How long it took, of what was foreseen."""
+    """Return the real duration as a share of the forecast one."""
     before = len(stage.received(account))
     run = stage.fire(account, to=targets, parts=parts)
-    course = forecasts.forecast(run, now=datetime.now(UTC)).course
+    timeline = forecasts.forecast(run, now=datetime.now(UTC)).timeline
     serve(run, account)
     received = [line["at"] for line in stage.received(account)][before:]
     assert len(received) == targets * parts
-    assert course.starts_at is not None
-    assert course.finishes_at is not None
+    assert timeline.starts_at is not None
+    assert timeline.finishes_at is not None
     took = timedelta(milliseconds=max(received) - min(received))
-    return took / (course.finishes_at - course.starts_at)
+    return took / (timeline.finishes_at - timeline.starts_at)
