@@ -113,6 +113,14 @@ class Audience:
         return sum(self.refused.values())
 
     @property
+    def words_of_excluded(self) -> str:
+        """Return how many are left out, with the reasons: 5 excluded: 3 opted out, 2 blocked. Empty for none."""
+        if not self.excluded:
+            return ""
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.refused.items())
+        return f"{self.excluded:,} excluded: {reasons}"
+
+    @property
     def complete(self) -> int:
         """Return how many of those reached have every value that the message needs."""
         return self.reached - self.short

@@ -1,6 +1,6 @@
 """The components of the pages, as template tags. /styleguide/ shows each of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Protocol
@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 from django import template
 from django.forms import BoundField
 from django.template import Context
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from activity.components import plots, times
@@ -49,6 +50,12 @@ def thousands(number: int) -> str:
 @register.filter
 def span(length: timedelta) -> str:
     return times.span(length)
+
+
+@register.filter
+def braced(name: str) -> str:
+    """Return the name of a variable as it stands in a message: {{ name }}."""
+    return f"{{{{ {name} }}}}"
 
 
 @register.filter
@@ -226,6 +233,31 @@ def notice(level: str, text: str, dismissible: bool = False) -> dict[str, Any]:
     """Return a message in a box. `level` is one of Django's message levels, as a word."""
     look = MESSAGE_LOOKS.get(level, MESSAGE_LOOKS["info"])
     return {"look": look, "text": text, "dismissible": dismissible, "level": level}
+
+
+@register.simple_block_tag
+def empty(content: str, icon_name: str, title: str, *, action: str = "", url: str = "") -> SafeString:
+    """Return what a list without rows shows: a title, the reason (the content) and, if given, what to do next."""
+    values = {"icon_name": icon_name, "title": title, "content": content, "action": action, "url": url}
+    return render_to_string("components/_empty.html", values)
+
+
+@register.simple_tag
+def variables(names: Iterable[str]) -> SafeString:
+    """Return the names of variables as they stand in a message, separated by commas."""
+    return format_html_join(", ", "<code>{}</code>", ((braced(name),) for name in names))
+
+
+@register.simple_tag
+def pieces(message: Sequence[Any]) -> SafeString:
+    """Return the pieces of a message: filled-in values stand out, and missing ones are marked."""
+    return format_html_join("", "{}", ((_piece(piece),) for piece in message))
+
+
+def _piece(piece: Any) -> SafeString:
+    if piece.missing:
+        return format_html('<mark title="No value for this recipient">{}</mark>', piece.text)
+    return format_html("<b>{}</b>" if piece.filled else "{}", piece.text)
 
 
 @register.inclusion_tag("components/_field.html")

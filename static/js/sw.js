@@ -27,7 +27,8 @@ async function act(address, tag) {
     const answer = await fetch(address, { method: "POST", credentials: "omit" });
     return show({ ...(await answer.json()), tag });
   } catch {
-    return show({ title: "Nothing was changed", body: "Paceline could not be reached. Tap to open it.", url: "/", tag });
+    const body = "Paceline could not be reached. Tap to open it.";
+    return show({ title: "Nothing was changed", body, url: "/", tag });
   }
 }
 

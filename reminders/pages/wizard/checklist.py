@@ -152,11 +152,10 @@ def _accounts(reminder: Reminder, accounts: Sequence[Account], wrong: Iterable[P
 
 
 def _recipients(reminder: Reminder, reached: Audience, wrong: Iterable[Problem]) -> Point:
-    out = ", ".join(f"{count:,} {reason}" for reason, count in reached.refused.items())
     get_it = f"{reached.words_of_complete} {'gets' if reached.complete == 1 else 'get'} it"
     return Point(
         title="Recipients",
-        facts=[get_it, *([f"{reached.excluded:,} excluded: {out}"] if out else [])],
+        facts=[get_it, *filter(None, [reached.words_of_excluded])],
         url=_url(reminder, Step.RECIPIENTS),
         problems=_sentences(wrong, Step.RECIPIENTS)
         or (

@@ -1,7 +1,7 @@
 """The last step: a checklist, the forecast, and the button that schedules or sends."""
 
 from urllib.parse import urlencode
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -15,7 +15,7 @@ from accounts.access import touched, user_of
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import scheduling
-from reminders.fire import fire
+from reminders.fire import fire, key_of
 from reminders.forecast import forecast
 from reminders.headcount import headcount
 from reminders.models import Reminder
@@ -63,7 +63,7 @@ def _let_go(request: HttpRequest, reminder: Reminder) -> HttpResponse:
     try:
         reminder = scheduling.schedule(reminder, by=by)
         if request.POST.get("do") == "send":
-            run = fire(reminder, key=_key(request), by=by)
+            run = fire(reminder, key=key_of(request.POST.get("key", "")), by=by)
             return redirect("runs:page", run.pk)
     except (NotReadyError, NothingToSendError, WrongStateError) as error:
         messages.error(request, str(error))
@@ -91,7 +91,7 @@ def _page(
         "undecided": undecided,
         "timing": timing,
         "forecast": foreseen,
-        "course": draw(foreseen),
+        "plot": draw(foreseen),
         "button": button(reminder, points.audience, firing, now=now),
         "why_not_now": why_not_now(reminder, now),
         "by_hand": reminder.schedule == Reminder.Schedule.BY_HAND,
@@ -99,10 +99,3 @@ def _page(
         "trial": form or trial.form_of(request, reminder, points.accounts),
     }
     return render(request, "reminders/wizard/review.html", context)
-
-
-def _key(request: HttpRequest) -> UUID:
-    try:
-        return UUID(request.POST.get("key", ""))
-    except ValueError:
-        return uuid4()

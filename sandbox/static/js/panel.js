@@ -49,7 +49,12 @@ function build(name, close) {
     h(
       "header",
       { className: "bar" },
-      h("div", { className: "heading" }, h("h2", {}, "Behaviour"), h("p", { className: "quiet" }, "From the next request on")),
+      h(
+        "div",
+        { className: "heading" },
+        h("h2", {}, "Behaviour"),
+        h("p", { className: "quiet" }, "From the next request on"),
+      ),
       h("button", { className: "icon-button", type: "button", ariaLabel: "Close", onclick: close }, icon("close")),
     ),
     h(
@@ -58,7 +63,11 @@ function build(name, close) {
       state,
       h("section", {}, h("h3", {}, "Play"), h("div", { className: "chips" }, ...chips)),
       ...SECTIONS.map((one, place) => h("section", {}, h("h3", {}, one.title), ...fields[place].map((f) => f.row))),
-      h("section", {}, h("button", { className: "plain danger", type: "button", onclick: leave }, "Forget this account")),
+      h(
+        "section",
+        {},
+        h("button", { className: "plain danger", type: "button", onclick: leave }, "Forget this account"),
+      ),
     ),
   );
   return { name, state, chips, fields: fields.flat() };
@@ -69,7 +78,12 @@ function stateOf(account) {
     h("button", { className: "plain", type: "button", onclick: () => change(account.name, { state }) }, label),
   );
   return [
-    h("p", { className: "meter" }, h("b", {}, account.last_minute), h("span", { className: "quiet" }, "received in the last minute")),
+    h(
+      "p",
+      { className: "meter" },
+      h("b", {}, account.last_minute),
+      h("span", { className: "quiet" }, "received in the last minute"),
+    ),
     pill(account.state),
     h("div", { className: "actions" }, ...steps),
   ];
