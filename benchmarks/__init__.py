@@ -1,0 +1,1 @@
+"""Measures speed and memory, as ratios within one run."""
