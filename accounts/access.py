@@ -47,5 +47,7 @@ def staff_login(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated and request.user.is_staff:
         return redirect("admin:index")
     if request.user.is_authenticated:
-        raise PermissionDenied("The administration is for staff. What is yours is on the pages of Paceline.")
+        raise PermissionDenied(
+            "The administration is for staff. Your own accounts and reminders are on the pages of Paceline."
+        )
     return redirect_to_login(request.GET.get("next", reverse("admin:index")))

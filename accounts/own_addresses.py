@@ -31,11 +31,11 @@ LOCK = 7_305_011  # two requests at once must not both take the last free place 
 
 
 class NotAllowedError(Exception):
-    """Nothing may be sent to this address. The text tells a person why, and what to do."""
+    """Raised when nothing may be sent to an address. The text tells a person why, and what to do."""
 
 
 class TakenOverError(Exception):
-    """Another worker has taken over the account."""
+    """Raised when another worker has taken over the account."""
 
 
 def read(account: Account, text: str) -> str:
@@ -45,7 +45,7 @@ def read(account: Account, text: str) -> str:
     except BadAddressError as error:
         raise NotAllowedError(str(error)) from error
     if found.kind == "group":
-        raise NotAllowedError("A test goes to you alone. Write your own number, not a group.")
+        raise NotAllowedError("A test is sent only to you. Enter your own number, not a group.")
     return found.text
 
 
@@ -169,7 +169,7 @@ def _too_many_codes(account: Account, person: User, address: str) -> str:
     if day.filter(address=address).count() >= CODES_TO_ONE_ADDRESS:
         return f"{address} got {CODES_TO_ONE_ADDRESS} codes in 24 hours. Try again tomorrow."
     if hour.count() >= CODES_IN_ALL:
-        return "Too many codes were asked for by everybody together. Try again in an hour."
+        return "Too many codes were requested in this installation. Try again in an hour."
     return ""
 
 

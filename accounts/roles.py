@@ -64,7 +64,7 @@ def may_touch(row: Model, user: "User | AnonymousUser") -> bool:
 def require_touch(row: Model, user: "User | AnonymousUser") -> None:
     """Raise PermissionDenied with a sentence unless `user` may change `row`."""
     if not may_touch(row, user):
-        raise PermissionDenied(f"{row} is not yours to change. Ask its owner or a staff member.")
+        raise PermissionDenied(f"You may not change {row}. Ask its owner or a staff member.")
 
 
 def owners_for(user: User) -> QuerySet[User]:

@@ -58,17 +58,17 @@ def _gauges() -> Iterator[Metric]:
         waiting.add_metric([status], FollowUp.objects.filter(status=status).count())
     yield waiting
     yield GaugeMetricFamily(
-        "paceline_follow_up_queue_limit", "What waits of one owner at most.", value=limits.most
+        "paceline_follow_up_queue_limit", "The most follow-ups of one owner that may wait.", value=limits.most
     )
     yield GaugeMetricFamily(
         "paceline_follow_up_backpressure_threshold",
-        "Above this only high urgency of an owner enters.",
+        "Above this number only urgent follow-ups of an owner are added.",
         value=limits.threshold,
     )
     yield from _clocks()
     yield from _of_health()
     resting = Recipient.objects.filter(cooldown_until__isnull=False).count()
-    yield GaugeMetricFamily("paceline_recipients_cooling_down", "Recipients left alone.", value=resting)
+    yield GaugeMetricFamily("paceline_recipients_cooling_down", "Recipients in a cooldown.", value=resting)
 
 
 def _clocks() -> Iterator[Metric]:
@@ -88,7 +88,7 @@ def _clocks() -> Iterator[Metric]:
 def _of_health() -> Iterator[Metric]:
     """Yield the checks of /readyz and `doctor` as numbers, for alerts."""
     health = probe()
-    checks = GaugeMetricFamily("paceline_check_ok", "1 if it is well, else 0.", labels=["check"])
+    checks = GaugeMetricFamily("paceline_check_ok", "1 if the check passes, else 0.", labels=["check"])
     for check in health.checks:
         checks.add_metric([check.name], int(check.ok))
     yield checks
@@ -98,16 +98,16 @@ def _of_health() -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "paceline_overdue_wake_ups",
-        "Accounts that should have been looked at a minute ago.",
+        "Accounts whose wake-up is more than a minute late.",
         value=work.overdue,
     )
     yield GaugeMetricFamily(
-        "paceline_oldest_wake_up_seconds", "How long the oldest wake-up is past.", value=work.oldest
+        "paceline_oldest_wake_up_seconds", "Seconds by which the oldest wake-up is late.", value=work.oldest
     )
     yield GaugeMetricFamily(
         "paceline_unanswered_accounts", "Accounts with work that no worker takes up.", value=work.unanswered
     )
-    yield GaugeMetricFamily("paceline_sending_stops", "Switches that hold sending.", value=work.stops)
+    yield GaugeMetricFamily("paceline_sending_stops", "Stops of sending that are active.", value=work.stops)
 
 
 def _counters() -> Iterator[Metric]:

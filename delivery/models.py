@@ -78,7 +78,7 @@ class Run(models.Model):
         editable=False,
         related_name="second_run",
         db_constraint=False,
-        help_text="The first message, where this run is the second: each has one at most.",
+        help_text="The target of the first message, if this run is its second message.",
     )
     due_at = models.DateTimeField(
         null=True, blank=True, help_text="The due moment; empty when fired by hand."
@@ -88,7 +88,7 @@ class Run(models.Model):
     name = models.CharField(max_length=120)
     action = models.CharField(max_length=20)
     subject = models.CharField(max_length=200, blank=True)
-    parts = models.JSONField(help_text="As they were when it was fired.")
+    parts = models.JSONField(help_text="The parts of the message, as they were when the run was fired.")
     zone = models.CharField("time zone", max_length=64)
     window_start_hour = models.PositiveSmallIntegerField()
     window_end_hour = models.PositiveSmallIntegerField()
@@ -96,18 +96,18 @@ class Run(models.Model):
     resumes_by_itself = models.BooleanField(default=False)
     priority = models.SmallIntegerField(default=0)
     drip_gap_min = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Seconds; set where every target has a planned time."
+        null=True, blank=True, help_text="Seconds; set if every target has a planned time."
     )
     drip_gap_max = models.PositiveIntegerField(null=True, blank=True)
 
     status = models.CharField(max_length=10, choices=choices(RunStatus), default=RunStatus.QUEUED)
     pause_reason = models.CharField(max_length=20, choices=choices(PauseReason), blank=True)
     summary = models.TextField(blank=True, help_text="What happened, in a sentence for the operator.")
-    opens_at = models.DateTimeField(null=True, blank=True, help_text="When it goes on by itself.")
+    opens_at = models.DateTimeField(null=True, blank=True, help_text="When it continues by itself.")
     closes_at = models.DateTimeField(null=True, blank=True, help_text="When its window closes.")
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    canceled_at = models.DateTimeField(null=True, blank=True, help_text="From then on nothing more leaves.")
+    canceled_at = models.DateTimeField(null=True, blank=True, help_text="No message is sent after this time.")
     changed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -129,7 +129,7 @@ class Run(models.Model):
         default=0,
         db_default=0,
         editable=False,
-        help_text="Of those skipped: who must not get it, as those who opted out.",
+        help_text="Skipped recipients who must not get the message, for example after an opt-out.",
     )
 
     objects = RunQuerySet.as_manager()
@@ -284,10 +284,17 @@ class RunTarget(models.Model):
 
     settled_at = models.DateTimeField(null=True, blank=True)
     provider_id = models.CharField(
-        max_length=255, blank=True, default="", db_default="", help_text="Of its last part that was taken."
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The service's id of the last part that was sent.",
     )
     earlier_ids = ArrayField(
-        models.CharField(max_length=255), null=True, blank=True, help_text="Of the parts before that one."
+        models.CharField(max_length=255),
+        null=True,
+        blank=True,
+        help_text="The service's ids of the parts before it.",
     )
     error = models.CharField(max_length=500, blank=True, default="", db_default="")
     delivered_at = models.DateTimeField(null=True, blank=True)

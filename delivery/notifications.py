@@ -20,7 +20,7 @@ _TOLD = {
 }
 
 BACK = "Its paused runs continue."
-LOCKED = "The service does not let it write to new people for now. They wait; known chats continue."
+LOCKED = "The service does not let it write to new people for now. Messages to new people wait; known chats continue."
 
 
 def run_changed(run: Run) -> None:

@@ -9,7 +9,7 @@ def plan_tick() -> None:
     plan(
         "Paceline's tick",
         task="delivery.tick",
-        description="Opens and closes windows, wakes accounts. Paceline stands still without it.",
+        description="Opens and closes windows, wakes accounts. Nothing is sent without it.",
     )
 
 
@@ -45,7 +45,7 @@ def plan_imports() -> None:
     plan(
         "Paceline's imports",
         task="accounts.rescue_imports",
-        description="Goes on with imports whose worker died.",
+        description="Continues imports whose worker died.",
         every=20,
     )
 

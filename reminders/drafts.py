@@ -145,7 +145,7 @@ def discard(reminder: Reminder, *, by: User) -> None:
     """Delete a draft that never ran."""
     reminder = _locked(reminder, by)
     if reminder.status != Reminder.Status.DRAFT or Run.objects.filter(reminder=reminder).exists():
-        raise NotPossibleError(f"{reminder} is no mere draft any more. Archive it instead.")
+        raise NotPossibleError(f"{reminder} is not a draft any more. Archive it instead.")
     reminder.delete()
 
 

@@ -9,7 +9,7 @@ def plan_firing() -> None:
     plan(
         "Paceline's reminders",
         task="reminders.fire_due",
-        description="Fires what is due. Nothing goes out by itself without it.",
+        description="Fires reminders that are due. Nothing is sent automatically without it.",
     )
 
 

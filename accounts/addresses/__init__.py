@@ -1,4 +1,4 @@
-"""One canonical form for every address, so that a recipient exists once per owner and channel (SPEC C1).
+"""Brings every address into its one canonical form, so that a recipient exists once per owner and channel (SPEC C1).
 
 Whatever writes an address goes through here: forms, the admin, import, the API, sync and webhooks. The
 database has the shape of a canonical form as a constraint, so nothing gets around it unnoticed.

@@ -27,7 +27,7 @@ def canonical(text: str) -> Address:
         raise BadAddressError(f"{shown(text)} has no @. {EXAMPLE}")
     local = plain(local.lower())
     if not LOCAL.match(local) or len(local) > 64:
-        raise BadAddressError(f"{shown(text)} has a name before the @ that no mailbox has. {EXAMPLE}")
+        raise BadAddressError(f"{shown(text)} has a name before the @ that is not possible. {EXAMPLE}")
     address = f"{local}@{_domain(domain, text)}"
     if len(address) > 254:
         raise BadAddressError(f"{shown(text)} is longer than an e-mail address can be. {EXAMPLE}")

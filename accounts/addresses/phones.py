@@ -50,7 +50,7 @@ LOOKALIKES = (
     ),
     (
         re.compile(r"chat\.whatsapp\.com/", re.IGNORECASE),
-        "is an invitation to a group. Write with an account that is in it: its groups come in by themselves.",
+        "is an invitation to a group. Use an account that is a member of it: its groups are read automatically.",
     ),
     (
         re.compile(r"\d\s*[;,]*\s*(ext\.?|extension|x|#)[\s=:.]*\d{1,6}$", re.IGNORECASE),

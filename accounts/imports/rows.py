@@ -1,4 +1,4 @@
-"""One row of a file: a recipient, or the reason why the row is not one."""
+"""Reads one row of a file: a recipient, or the reason why the row is not one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

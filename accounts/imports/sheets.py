@@ -93,7 +93,7 @@ class Sheet:
                 "there. Correct it, or save the file again."
             ) from error
         except UnicodeError as error:
-            raise SheetError("The file changes its encoding on the way. Save it again as UTF-8.") from error
+            raise SheetError("The file uses more than one encoding. Save it again as UTF-8.") from error
         except SheetError:
             raise
         except PartTooLargeError as error:

@@ -104,7 +104,7 @@ def reconsider(job: Import) -> None:
 def discard(job: Import) -> None:
     """Delete the file and its rows. Recipients that were saved stay."""
     if job.working and progress.progress_of(job.pk) is not None:
-        raise WrongStageError("The import is being worked on. Wait until it has finished.")
+        raise WrongStageError("The import is in progress. Wait until it has finished.")
     job.file.delete(save=False)
     job.delete()
 
@@ -207,7 +207,7 @@ def _move(job: Import, status: Import.Status, *, among: tuple[Import.Status, ...
         status=status, problem="", started_at=now
     )
     if not moved:
-        raise WrongStageError("The import has gone on meanwhile. Look again where it is.")
+        raise WrongStageError("The import has changed meanwhile. Open it again.")
     job.status, job.problem, job.started_at = status, "", now
 
 

@@ -63,22 +63,22 @@ class Account(models.Model):
     class Trouble(models.TextChoices):
         """The kind of trouble that keeps an account from sending although it is allowed to."""
 
-        UNREACHABLE = "unreachable", "No answer from its service"
-        NOT_CONNECTED = "not_connected", "Its service is not connected"
-        RATE_LIMITED = "rate_limited", "Its service asks for less"
-        SERVER_ERRORS = "server_errors", "Its service answers with errors"
-        IN_DOUBT = "in_doubt", "Its service leaves open what became of messages"
+        UNREACHABLE = "unreachable", "No answer from the service"
+        NOT_CONNECTED = "not_connected", "Not connected to the service"
+        RATE_LIMITED = "rate_limited", "The service asked us to slow down"
+        SERVER_ERRORS = "server_errors", "The service answers with errors"
+        IN_DOUBT = "in_doubt", "The service does not say whether messages arrived"
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="accounts")
     name = models.CharField(max_length=100)
     channel = models.CharField(max_length=20, choices=Channel)
-    transport = models.CharField(max_length=20, help_text="Which kind of gateway carries its messages.")
+    transport = models.CharField(max_length=20, help_text="The kind of service that delivers its messages.")
     profile = models.CharField(
         max_length=40, choices=[(p.key, p.label) for p in PROFILES.values()], default=DEFAULT_PROFILE
     )
     zone = models.CharField("time zone", max_length=64, default="UTC", validators=[validate_zone])
     own_address = models.CharField(
-        max_length=255, blank=True, help_text="Offered when a test is sent; it is confirmed by a code first."
+        max_length=255, blank=True, help_text="Used for test messages. A code confirms it first."
     )
     credentials = EncryptedJSONField(blank=True, default=dict)
 
@@ -88,13 +88,16 @@ class Account(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="A hash of the service's session that the credentials name; empty where they name none.",
+        help_text="A hash of the session that the credentials name; empty without one.",
     )
 
     public_id = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)
     webhook = EncryptedJSONField(default=new_webhook, editable=False)
     reports_to = models.CharField(
-        max_length=255, blank=True, editable=False, help_text="The PUBLIC_URL that its service was last told."
+        max_length=255,
+        blank=True,
+        editable=False,
+        help_text="The PUBLIC_URL that was last registered with the service.",
     )
     reports_tried_at = models.DateTimeField(null=True, blank=True, editable=False)
     polled_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -103,7 +106,7 @@ class Account(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="Where its service goes on when asked what came in.",
+        help_text="The position from which the next poll continues.",
     )
 
     status = models.CharField(max_length=10, choices=Status, default=Status.UNPAIRED)
@@ -114,21 +117,28 @@ class Account(models.Model):
     )
 
     session_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="When its session last changed, as its service says."
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When the session last changed, by the service's clock.",
     )
     first_contacts_until = models.DateTimeField(
         null=True,
         blank=True,
         editable=False,
-        help_text="Until when its service takes no message to somebody whom it never wrote to.",
+        help_text="Until then the service allows no messages to new people.",
     )
 
     group_concurrency = models.PositiveSmallIntegerField(
-        null=True, blank=True, help_text="Groups in flight at once; empty for the default."
+        null=True, blank=True, help_text="Messages at the same time. Leave empty to use the default."
     )
     warmup_start = models.PositiveIntegerField(null=True, blank=True, help_text="Messages on the first day.")
-    warmup_step = models.PositiveIntegerField(null=True, blank=True, help_text="More for each clean day.")
-    warmup_ceiling = models.PositiveIntegerField(null=True, blank=True, help_text="Where warm-up ends.")
+    warmup_step = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Messages added after each day without errors."
+    )
+    warmup_ceiling = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Most messages per day; the warm-up ends there."
+    )
     warmup_clean_days = models.PositiveIntegerField(default=0, editable=False)
     warmup_counted_on = models.DateField(null=True, blank=True, editable=False)
 
@@ -141,14 +151,14 @@ class Account(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="A sentence, where the reason alone does not say enough.",
+        help_text="A sentence, if the reason alone is not enough.",
     )
     fence = models.BigIntegerField(default=0, editable=False)
     limiter_marks = models.JSONField(
         null=True,
         blank=True,
         editable=False,
-        help_text="What the shift of `marks_fence` knew of the limiter when it ended.",
+        help_text="The marks of the limiter at the end of the shift with the number `marks_fence`.",
     )
     marks_fence = models.BigIntegerField(null=True, blank=True, editable=False)
     slow_factor = models.FloatField(default=1, editable=False)
@@ -162,11 +172,14 @@ class Account(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="The cause, in its transport's words.",
+        help_text="The cause, in the words of the transport.",
     )
     trouble_since = models.DateTimeField(null=True, blank=True, editable=False)
     trouble_count = models.PositiveIntegerField(
-        default=0, db_default=0, editable=False, help_text="Failures in a row that no recipient caused."
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Failures in a row that were not caused by a recipient.",
     )
 
     created_at = models.DateTimeField(auto_now_add=True)

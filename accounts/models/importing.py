@@ -41,9 +41,9 @@ class Import(models.Model):
         help_text="Two letters, such as MY, for numbers without a country code.",
     )
     header = models.BooleanField("the first row has the titles", default=True)
-    columns = models.JSONField(default=list, help_text="Each with its title and what it means.")
+    columns = models.JSONField(default=list, help_text="The title and the content of each column.")
     on_existing = models.CharField(
-        "those who exist already", max_length=10, choices=OnExisting, default=OnExisting.UPDATE
+        "recipients already in the list", max_length=10, choices=OnExisting, default=OnExisting.UPDATE
     )
     account = models.ForeignKey(
         Account, on_delete=models.SET_NULL, null=True, blank=True, verbose_name="reached by", related_name="+"
@@ -53,7 +53,7 @@ class Import(models.Model):
     status = models.CharField(max_length=10, choices=Status, default=Status.DRAFT)
     problem = models.CharField(max_length=500, blank=True)
     counts = models.JSONField(
-        default=dict, help_text="Rows by what was found in them, then by what became of them."
+        default=dict, help_text="Numbers of rows by the result of the check, later by the result of saving."
     )
 
     created_at = models.DateTimeField(auto_now_add=True)
@@ -94,7 +94,7 @@ class ImportRow(models.Model):
         LEFT = "left", "Left as it was"
 
     job = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="rows", db_index=False)
-    number = models.PositiveIntegerField(help_text="As the spreadsheet counts.")
+    number = models.PositiveIntegerField(help_text="The row number in the spreadsheet.")
     written = models.CharField(max_length=255, blank=True)
     address = models.CharField(max_length=255, blank=True)
     kind = models.CharField(max_length=10, blank=True)
@@ -106,7 +106,7 @@ class ImportRow(models.Model):
     known = models.BooleanField(default=False, db_default=False, help_text="The recipient exists already.")
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True, default="", db_default="")
 
-    saved_as = models.BigIntegerField(null=True, editable=False, help_text="The id of its recipient.")
+    saved_as = models.BigIntegerField(null=True, editable=False, help_text="The id of the saved recipient.")
 
     class Meta:
         ordering = ["number"]

@@ -15,8 +15,8 @@ class OwnAddress(models.Model):
     address = models.CharField(max_length=255, help_text="In its canonical form.")
     confirmed_at = models.DateTimeField(null=True, blank=True)
     code_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
-    code_at = models.DateTimeField(null=True, blank=True, help_text="When the last code left.")
-    tries = models.PositiveSmallIntegerField(default=0, help_text="Codes that were typed since then.")
+    code_at = models.DateTimeField(null=True, blank=True, help_text="When the last code was sent.")
+    tries = models.PositiveSmallIntegerField(default=0, help_text="Number of codes typed since then.")
 
     class Meta:
         ordering = ["-id"]
@@ -44,12 +44,14 @@ class TestMessage(models.Model):
     kind = models.CharField(max_length=4, choices=Kind)
     asked_at = models.DateTimeField()
     begun_at = models.DateTimeField(
-        null=True, blank=True, help_text="Set once, right before the first part leaves: it is sent only once."
+        null=True,
+        blank=True,
+        help_text="Set right before the first part is sent, so that it is sent only once.",
     )
 
     messages = models.PositiveSmallIntegerField(default=1, db_default=1)
     ended_at = models.DateTimeField(
-        null=True, blank=True, help_text="Set once the ledger has all of it that left."
+        null=True, blank=True, help_text="Set when all sent parts are in the ledger."
     )
 
     class Meta:

@@ -16,7 +16,7 @@ class User(AbstractUser):
         max_length=64,
         blank=True,
         validators=[validate_zone],
-        help_text="In which times are shown.",
+        help_text="Times are shown in this zone.",
     )
     region = models.CharField(
         "country of phone numbers",
@@ -25,7 +25,7 @@ class User(AbstractUser):
         db_default="",
         default="",
         validators=[validate_region],
-        help_text="Two letters, such as MY: where numbers belong that are written without a country code.",
+        help_text="Two letters, such as MY: the country of numbers without a country code.",
     )
 
 

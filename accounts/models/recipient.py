@@ -64,7 +64,7 @@ class Recipient(models.Model):
         null=True,
         blank=True,
         related_name="recipients",
-        help_text="Set where only this account reaches it, as with a group.",
+        help_text="Set if only this account reaches it, as with a group.",
     )
     tags = models.ManyToManyField(Tag, blank=True, related_name="recipients")
 
@@ -85,13 +85,13 @@ class Recipient(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="Why its service takes no message of ours for it, as found when groups were read.",
+        help_text="Why no message can be sent to it, as found when groups were read.",
     )
     left_at = models.DateTimeField(
         null=True,
         blank=True,
         editable=False,
-        help_text="When its account was found to be in the group no more; that archives it.",
+        help_text="When its account was found to have left the group; the recipient is archived then.",
     )
 
     created_at = models.DateTimeField(auto_now_add=True)

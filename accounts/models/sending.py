@@ -7,7 +7,7 @@ from django.db.models.functions import Coalesce
 
 
 class SendingStop(models.Model):
-    """Nothing is sent while this stop is open: for one owner, or for everybody when it names no owner.
+    """A stop of all sending: of one owner, or of everybody when it names no owner. Nothing is sent while it is open.
 
     Ended stops are kept: the table is the record of all stops, and has a few open rows at most.
     """

@@ -38,7 +38,7 @@ class RefusedReports(models.Model):
     count = models.PositiveIntegerField()
     first_at = models.DateTimeField()
     last_at = models.DateTimeField()
-    reason = models.CharField(max_length=255, help_text="Of the last one.")
+    reason = models.CharField(max_length=255, help_text="The reason for the last refusal.")
 
     class Meta:
         verbose_name_plural = "refused reports"

@@ -139,7 +139,9 @@ class RecipientForm(ModelForm[Recipient]):
         owner_id = cleaned["owner"].pk if cleaned.get("owner") else self.instance.owner_id
         channel = cleaned.get("channel") or self.instance.channel
         if account and (account.owner_id, account.channel) != (owner_id, channel):
-            self.add_error("account", "This account is of another channel or person. Choose a fitting one.")
+            self.add_error(
+                "account", "This account belongs to another channel or person. Choose another one."
+            )
         self.instance.fields = cleaned.get("variables", self.instance.fields)
         return cleaned
 

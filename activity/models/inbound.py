@@ -12,7 +12,7 @@ class Inbound(models.Model):
         RECEIPT = "receipt", "Receipt"
         SESSION = "session", "Session change"
         LOCK = "lock", "First contacts locked"
-        CONSENT = "consent", "Consent told to the service"
+        CONSENT = "consent", "Change of consent at the service"
 
     account = models.ForeignKey("accounts.Account", on_delete=models.CASCADE, related_name="inbound")
     event_id = models.CharField(max_length=255)
@@ -30,31 +30,42 @@ class Inbound(models.Model):
         blank=True,
         related_name="inbound",
         db_index=False,
-        help_text="Of the message that a reply answers.",
+        help_text="The run of the message that a reply answers.",
     )
-    provider_id = models.CharField(max_length=255, blank=True, help_text="Of the message that it is about.")
+    provider_id = models.CharField(
+        max_length=255, blank=True, help_text="The service's id of the message that it is about."
+    )
     sender = models.CharField(max_length=255, blank=True, help_text="As the service writes it.")
     chat = models.CharField(max_length=255, blank=True)
     direct = models.BooleanField(
-        default=False, db_default=False, help_text="Said in a room with the sender alone."
+        default=False, db_default=False, help_text="Sent in a room with this sender alone."
     )
     waits_for = models.CharField(
         max_length=255,
         blank=True,
         default="",
         db_default="",
-        help_text="The hidden address of its sender: it is taken up again once somebody is known behind it.",
+        help_text="The hidden address of the sender: the event is handled once the person behind it is known.",
     )
-    state = models.CharField(max_length=20, blank=True, help_text="Of a receipt, a session or a consent.")
-    text = models.TextField(blank=True, help_text="What was written, or the service's reason.")
+    state = models.CharField(
+        max_length=20,
+        blank=True,
+        help_text="The state in a receipt, a session change or a change of consent.",
+    )
+    text = models.TextField(
+        blank=True, help_text="The text of a message, or the reason that the service gives."
+    )
     subject = models.CharField(
-        max_length=255, blank=True, db_default="", help_text="Of an e-mail that is no answer by its subject."
+        max_length=255,
+        blank=True,
+        db_default="",
+        help_text="The subject of an e-mail, if it is not the subject of an answer.",
     )
     answers = models.CharField(
         max_length=255,
         blank=True,
         db_default="",
-        help_text="The id of our message that it answers, if it says so.",
+        help_text="The id of our message that it answers, if it names one.",
     )
     at = models.DateTimeField()
     until = models.DateTimeField(null=True, blank=True)

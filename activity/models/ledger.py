@@ -22,7 +22,7 @@ class Attempt(models.Model):
         ACCOUNT_BLOCKED = "account_blocked", "Account blocked"
         UNKNOWN = "unknown", "Unknown"
 
-    at = models.DateTimeField(help_text="When it began.")
+    at = models.DateTimeField(help_text="When the attempt began.")
     # Without foreign key constraints, like run targets: docs/decisions/0003-indexes.md.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -62,7 +62,7 @@ class Attempt(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Where a test went; empty for a message of a run, whose target says it.",
+        help_text="The address of a test; empty for messages of runs, whose target has it.",
     )
     action = models.CharField(max_length=20)
     part = models.PositiveSmallIntegerField(default=0)

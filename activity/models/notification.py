@@ -31,7 +31,7 @@ class Notification(models.Model):
         null=True,
         blank=True,
         db_index=False,
-        help_text="The run that it tells of.",
+        help_text="The run that it is about.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     read_at = models.DateTimeField(null=True, blank=True)

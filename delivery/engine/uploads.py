@@ -43,7 +43,7 @@ class NotReadable:
 
     def sentence(self) -> str:
         return (
-            f"The worker cannot read the file {self.filename} in MEDIA_ROOT. The run waits, and goes on by itself "
+            f"The worker cannot read the file {self.filename} in MEDIA_ROOT. The run waits, and continues by itself "
             "once the file can be read: web and workers need the same folder."
         )
 

@@ -139,7 +139,7 @@ def stopped_accounts(run: Run, status: TargetStatus) -> list[Account]:
 def refuse(run: Run, stopped: list[Account]) -> None:
     if stopped:
         names = ", ".join(f"{account} is {state_of(account)}" for account in stopped)
-        raise WrongStateError(f"Run {run.pk} cannot go on: {names}. Start the account first.")
+        raise WrongStateError(f"Run {run.pk} cannot continue: {names}. Start the account first.")
 
 
 def state_of(account: Account) -> str:

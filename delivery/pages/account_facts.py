@@ -127,6 +127,9 @@ def explained(account: Account) -> list[ActionLimits]:
     ]
 
 
+NOT_SET = {"gap_min": "none", "batch_size": "no batches"}
+
+
 def _rows(account: Account, own: Limit | None, action: str) -> list[LimitRow]:
     found = lookup.merged(account, action, own)
     held = found.limits
@@ -149,7 +152,7 @@ def _rows(account: Account, own: Limit | None, action: str) -> list[LimitRow]:
     return [
         LimitRow(
             label=labels[name],
-            value=value or "no limit",
+            value=value or NOT_SET.get(name, "no limit"),
             source=_source(account, found, name) if value else "",
             own=found.sources.get(name) is Source.ACCOUNT,
         )

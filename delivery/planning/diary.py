@@ -101,7 +101,7 @@ class Diary:
             day, midnight = self.day_of(at), window_end_at(self._zone_name, 24, at)
             if day > FURTHEST:
                 raise NoRoomError(
-                    "Nothing of this fits into any day. Raise the daily cap, or use fewer parts."
+                    "No day has room for this message. Raise the daily cap, or use fewer parts."
                 )
             closes = min(closes_at(window, at) - LAST_MINUTE, midnight)
             room = self.room(day)

@@ -38,7 +38,7 @@ class Stop:
         whose = "All sending is stopped" if self.everybody else f"All sending of {self.owner} is stopped"
         by = f" by {self.by}" if self.by else ""
         reason = f": {self.reason.rstrip('.')}" if self.reason else ""
-        return f"{whose}{by}{reason}. Nothing leaves until somebody starts it again."
+        return f"{whose}{by}{reason}. Nothing is sent until somebody starts it again."
 
 
 def stop_of(owner_id: int) -> Stop | None:
@@ -113,7 +113,7 @@ def may_stop(owner: User | None, user: User) -> bool:
 def _require(owner: User | None, by: User | None) -> None:
     if by is not None and not may_stop(owner, by):
         whose = "everybody" if owner is None else str(owner)
-        raise PermissionDenied(f"The sending of {whose} is not yours to stop or start. Ask a staff member.")
+        raise PermissionDenied(f"You may not stop or start the sending of {whose}. Ask a staff member.")
 
 
 def _look_again(owner_id: int | None) -> None:

@@ -49,7 +49,7 @@ class Trial:
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     asked_at: float = field(default_factory=lambda: datetime.now(UTC).timestamp())
     state: TrialState = TrialState.WAITING
-    sentence: str = "It waits for its account's turn."
+    sentence: str = "Waiting for the account's turn."
     ended_at: float | None = None
 
     @property

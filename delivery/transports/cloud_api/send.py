@@ -42,9 +42,7 @@ class CloudApiTransport(HttpTransport):
 
     kind = "cloud_api"
     label = "WhatsApp Cloud API"
-    about = (
-        "WhatsApp by Meta itself: official, to persons only, with templates for whoever did not write first."
-    )
+    about = "Meta's own WhatsApp service: only to persons, with templates for people who did not write first."
     channels = CHANNELS
     default_capabilities = Capabilities(media_handles=True, webhooks=True, receipts=True)
     credential_fields = (
@@ -59,7 +57,7 @@ class CloudApiTransport(HttpTransport):
             label="App secret",
             secret=True,
             required=False,
-            help="Under App settings, Basic. Without it no replies and receipts are believed.",
+            help="Under App settings, Basic. Without it, replies and receipts are ignored.",
         ),
         CredentialField(
             name="template",

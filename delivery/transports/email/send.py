@@ -80,7 +80,7 @@ class EmailTransport(Transport):
             place=True,
             label="Mailbox server",
             required=False,
-            help="Where answers arrive (IMAP, same login). Without it replies, STOP and bounces are not read.",
+            help="The mailbox for answers (IMAP, same login). Without it, replies, STOP and bounces are not read.",
         ),
         CredentialField(name="imap_port", place=True, label="Mailbox port", required=False, default="993"),
         CredentialField(

@@ -170,7 +170,9 @@ class HttpTransport(Transport):
         if failure is ServerError:
             return ServerError(after=after, reason=reason, everybody=answer.status in FOR_EVERYBODY)
         if failure is Rejected and answer.status in NOT_THE_SERVICE and not answer.json():
-            return Unreachable(reason=f"{reason}: what answers there is not the service; check the address")
+            return Unreachable(
+                reason=f"{reason}: another program answers there, not the service; check the address"
+            )
         if failure is Rejected:
             return Rejected(reason=reason, code=self.safe(code) or str(answer.status))
         return failure(reason=reason)

@@ -171,7 +171,9 @@ class MatrixTransport(HttpTransport):
         outcome = super().parse_failure(answer)
         if isinstance(outcome, Rejected) and not code and answer.status in {403, 404, 405}:
             # A homeserver names every refusal; without a name, something in front of the homeserver answered.
-            return Unreachable(reason=self.said(answer, "a homeserver did not write this; check the address"))
+            return Unreachable(
+                reason=self.said(answer, "this is not the answer of a homeserver; check the address")
+            )
         wait = answer.json().get("retry_after_ms")
         if isinstance(outcome, RateLimited) and isinstance(wait, int | float):
             return replace(outcome, after=wait / 1000)  # Retry-After has whole seconds only

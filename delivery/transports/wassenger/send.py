@@ -50,7 +50,7 @@ class WassengerTransport(HttpTransport):
             label="Webhook secret",
             secret=True,
             required=False,
-            help="Shown by Wassenger when the webhook is made. Without it no replies and receipts are believed.",
+            help="Shown by Wassenger when the webhook is made. Without it, replies and receipts are ignored.",
         ),
         CredentialField(name="base_url", place=True, label="Address", default="https://api.wassenger.com"),
     )
