@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol
 
 from delivery.transports.base import MediaRef, Message
 
@@ -70,6 +70,24 @@ VARIABLE = re.compile(r"{{\s*([\w.-]+)\s*}}")
 
 class MissingVariableError(ValueError):
     """Raised when the text names a variable for which this recipient has no value."""
+
+
+class HasVariables(Protocol):
+    """A recipient as a row of the database or as a claimed target: both have these columns."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def fields(self) -> Mapping[str, object]: ...
+
+
+def values_of(recipient: HasVariables) -> dict[str, object]:
+    """Return the variables of a recipient; a field of their own goes before the column of the same name."""
+    return {"name": recipient.name, "address": recipient.address, **recipient.fields}
 
 
 def variables(text: str) -> set[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
@@ -60,10 +60,18 @@ def _fire(reminder: Reminder, key: UUID | None) -> Run:
     return make_run(replace(firing, key=key) if key else firing)
 
 
+def key_of(typed: str) -> UUID:
+    """Return the key that a form of a page carries; a new one where there is none, as from a script."""
+    try:
+        return UUID(typed)
+    except ValueError:
+        return uuid4()
+
+
 def refuse_drafts(reminder: Reminder) -> None:
     """Raise WrongStateError when a person fires a reminder that is a draft or archived."""
     if reminder.status == Reminder.Status.DRAFT or reminder.archived_at is not None:
-        raise WrongStateError(f"{reminder} is a draft or archived. Schedule it first, then fire it.")
+        raise WrongStateError(f"{reminder} is a draft or archived. Schedule it first, then send it.")
 
 
 def load_for_freezing(reminders: Iterable[Reminder]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from accounts.models import Recipient
 from accounts.models.account import Channel
-from delivery.parts import VARIABLE, variables
+from delivery.parts import VARIABLE, values_of, variables
 from reminders.audience import some_of
 from reminders.message import TypedPart
 from reminders.models import Media, Reminder
@@ -79,11 +79,6 @@ SAMPLE: Mapping[Channel, Mapping[str, object]] = {
     Channel.LINKEDIN: {"name": "Maria Lim", "address": "maria-lim"},
     Channel.MATRIX: {"name": "Garden club", "address": "!garden:example.org"},
 }
-
-
-def values_of(recipient: Recipient) -> dict[str, object]:
-    """Return the variables of a recipient, as the engine fills them."""
-    return {"name": recipient.name, "address": recipient.address, **recipient.fields}
 
 
 def variables_of(reminder: Reminder, parts: Iterable[TypedPart]) -> list[str]:

@@ -9,13 +9,13 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, Recipient
+from activity.components.times import dated
 from delivery.audience import Audience
 from delivery.limits.lookup import why_never_from
-from delivery.window import BadWindowError, Missed, Window, days_of, on_fire
+from delivery.window import BadWindowError, Missed, Window, days_of, on_fire, zone_of
 from reminders.drafts import WITH_SUBJECT
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, Once, Repeating, Timetable, check_cron, upcoming
-from reminders.sentences import moment as moment_in_words
 
 LOOK_AHEAD = 5
 
@@ -171,16 +171,14 @@ def _about_time(reminder: Reminder, now: datetime) -> Iterator[Problem]:
 def _about_moments(
     reminder: Reminder, timetable: Timetable, window: Window, now: datetime
 ) -> Iterator[Problem]:
-    ahead = upcoming(timetable, after=now, count=LOOK_AHEAD)
+    ahead, zone = upcoming(timetable, after=now, count=LOOK_AHEAD), zone_of(reminder.zone)
     if not ahead and not _is_due(reminder, timetable):
-        over = (
-            moment_in_words(timetable.at, reminder.zone) if isinstance(timetable, Once) else "The last time"
-        )
+        over = dated(timetable.at, zone, now=now) if isinstance(timetable, Once) else "The last time"
         yield Problem(step=Step.WHEN, sentence=f"{over} is in the past. Choose a later time.")
     elif ahead and all(isinstance(on_fire(window, moment), Missed) for moment in ahead):
         yield Problem(
             step=Step.WHEN,
-            sentence=f"{moment_in_words(ahead[0], reminder.zone)} is after the delivery hours "
+            sentence=f"{dated(ahead[0], zone, now=now)} is after the delivery hours "
             f"({window.start_hour}:00 to {window.end_hour}:00), so nothing would be sent. "
             "Choose an earlier time, or later hours.",
         )

@@ -1,8 +1,9 @@
 """The reasons why a due moment was not run, in sentences for its operator."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
+from activity.components.times import dated
 from delivery.models import Run
 from delivery.window import zone_of
 from reminders.moments import MOST_COUNTED, Backlog
@@ -11,7 +12,7 @@ from reminders.moments import MOST_COUNTED, Backlog
 def missed(backlog: Backlog, zone: str, limit: timedelta) -> str:
     """Return what was missed while nothing could fire it, and what happened to the newest moment."""
     if backlog.fires is not None:
-        then = f"The newest one, {moment(backlog.fires, zone)}, was started late."
+        then = f"The newest one, {dated(backlog.fires, zone_of(zone))}, was started late."
     else:
         then = f"It is more than {_minutes(limit)} late now. Press “Send now” if it still matters."
     return f"Missed {_what(backlog, zone)}: Paceline was not running. {then}"
@@ -26,19 +27,15 @@ def overlapped(going: Sequence[Run]) -> str:
     return f"Skipped: run {last.pk} of this reminder was still {last.status}. {remedy}"
 
 
-def moment(at: datetime, zone: str) -> str:
-    return f"{at.astimezone(zone_of(zone)):%Y-%m-%d %H:%M} ({zone})"
-
-
 def _what(backlog: Backlog, zone: str) -> str:
     first, last = backlog.first_missed, backlog.last_missed
     if first is None or last is None:
         raise ValueError("Nothing was missed.")
     if backlog.missed > MOST_COUNTED:
-        return f"more than {MOST_COUNTED:,} times since {moment(first, zone)}"
+        return f"more than {MOST_COUNTED:,} times since {dated(first, zone_of(zone))}"
     if backlog.missed > 1:
-        return f"{backlog.missed} times from {moment(first, zone)} to {moment(last, zone)}"
-    return moment(last, zone)
+        return f"{backlog.missed} times from {dated(first, zone_of(zone))} to {dated(last, zone_of(zone))}"
+    return dated(last, zone_of(zone))
 
 
 def _minutes(limit: timedelta) -> str:

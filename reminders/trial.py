@@ -11,14 +11,14 @@ from accounts.models import Account, Recipient, User
 from accounts.models.account import Channel
 from accounts.own_addresses import NotAllowedError
 from accounts.roles import require_touch
-from delivery.parts import MissingVariableError, render
+from delivery.parts import MissingVariableError, render, values_of
 from delivery.trial import send
 from delivery.trial.store import Trial
 from reminders.audience import some_of
 from reminders.drafts import NotPossibleError
 from reminders.fire import freeze
 from reminders.models import Reminder
-from reminders.preview import OFFERED, SAMPLE, values_of
+from reminders.preview import OFFERED, SAMPLE
 
 SAMPLE_VALUES = "sample"  # chosen instead of a recipient's id
 

@@ -10,7 +10,7 @@ from accounts.admin.roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
 from accounts.admin.widgets import SecretField
 from accounts.generics import ModelForm
 from accounts.models import Account, AddressAlias, GroupSync, Limit, OwnAddress, RefusedReports, TestMessage
-from accounts.zones import validate_zone
+from accounts.zones import ChecksZone
 
 
 class LimitInline(RoleInline[Limit, Account]):
@@ -19,7 +19,7 @@ class LimitInline(RoleInline[Limit, Account]):
     unread = ("account__credentials",)
 
 
-class AccountForm(ModelForm[Account]):
+class AccountForm(ChecksZone, ModelForm[Account]):
     """A form that takes new credentials and never shows the stored ones."""
 
     new_credentials = SecretField(
@@ -31,12 +31,6 @@ class AccountForm(ModelForm[Account]):
         super().__init__(*args, **kwargs)
         self.warming = self.instance.warm_up
         self.also_changed: list[str] = []
-
-    def clean_zone(self) -> str:
-        """Reject an unknown zone before the row holds it: the page shows times in the row's zone."""
-        zone: str = self.cleaned_data["zone"]
-        validate_zone(zone)
-        return zone
 
     def save(self, commit: bool = True) -> Account:
         if self.cleaned_data["new_credentials"]:

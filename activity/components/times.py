@@ -22,10 +22,24 @@ def zone_label(moment: datetime) -> str:
 def short(moment: datetime, now: datetime) -> str:
     """Return as much of the time as a reader needs today: the hour, the day, and the year when it is another one."""
     today = now.astimezone(moment.tzinfo)
+    return f"today {moment:%H:%M}" if moment.date() == today.date() else clock(moment, now)
+
+
+def clock(moment: datetime, now: datetime, *, weekday: bool = False) -> str:
+    """Return the time for the middle of a sentence: 13:06; on another day 19 Nov, 13:06, or Thu 19 Nov, 13:06."""
+    today = now.astimezone(moment.tzinfo)
     if moment.date() == today.date():
-        return f"today {moment:%H:%M}"
+        return f"{moment:%H:%M}"
+    day = f"{moment:%a} {moment.day}" if weekday else f"{moment.day}"
     year = "" if moment.year == today.year else f" {moment.year}"
-    return f"{moment.day} {moment:%b}{year}, {moment:%H:%M}"
+    return f"{day} {moment:%b}{year}, {moment:%H:%M}"
+
+
+def dated(moment: datetime, zone: tzinfo, *, now: datetime | None = None) -> str:
+    """Return the time with day and zone: Thu 19 Nov, 13:06 (Europe/Berlin); with `now`, the year if it is another."""
+    local = moment.astimezone(zone)
+    year = f" {local.year}" if now and local.year != now.astimezone(zone).year else ""
+    return f"{local:%a} {local.day} {local:%b}{year}, {local:%H:%M} ({zone})"
 
 
 def full(moment: datetime) -> str:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
+from accounts.access import user_of
 from accounts.models import Account, Recipient, User
 from accounts.roles import touchable, visible
 from activity.pages.hours import last_day
@@ -36,14 +37,13 @@ class Step:
 
 @login_required
 def dashboard(request: HttpRequest) -> HttpResponse:
-    if not isinstance(request.user, User):
-        raise TypeError("Only for people who are logged in.")
-    if not visible(Run.objects.all(), request.user).exists():
-        steps = first_steps(request.user)
+    user = user_of(request)
+    if not visible(Run.objects.all(), user).exists():
+        steps = first_steps(user)
         next_step = next((step for step in steps if not step.done), None)
         if next_step:
             return render(request, "activity/welcome.html", {"steps": steps, "next_step": next_step})
-    return render(request, "activity/dashboard.html", overview(request.user))
+    return render(request, "activity/dashboard.html", overview(user))
 
 
 def first_steps(user: User) -> list[Step]:

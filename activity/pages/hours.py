@@ -1,7 +1,7 @@
-"""How many messages left in each of the last 24 hours.
+"""Counts the messages that left in each of the last 24 hours.
 
-Hours that are over are counted once and kept in Redis: the ledger of a busy day has too many rows to count them
-for every look at a page. Without Redis they are counted.
+Hours that are over are counted once and kept in Redis: the ledger of a busy day has too many rows to count them each
+time a page is opened. Without Redis they are counted each time.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ HOURS = 24
 KEPT_SECONDS = 26 * 3600
 EVERYBODY = "all"  # staff see all owners' messages
 
-# The indexes `attempt_by_owner` and `attempt_newest` answer these alone, without a look at the rows.
+# Answered from the indexes `attempt_by_owner` and `attempt_newest` alone, without reading the rows.
 COUNT = """
 SELECT date_trunc('hour', at, 'UTC'), count(*) FROM activity_attempt
 WHERE {owner} at >= %(since)s AND at < %(until)s GROUP BY 1
@@ -31,7 +31,7 @@ WHERE {owner} at >= %(since)s AND at < %(until)s GROUP BY 1
 
 
 def last_day(user: User, now: datetime) -> list[tuple[str, int]]:
-    """A label in the reader's zone and a number for each hour, the running one last."""
+    """Return a label in the reader's zone and a number for each hour; the present hour comes last."""
     names: list[int | str] = [EVERYBODY] if user.is_staff else [*owners_seen_by(user)]
     this_hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     hours = [this_hour - HOUR * back for back in range(HOURS - 1, -1, -1)]
@@ -53,7 +53,7 @@ def _counts(name: int | str, hours: list[datetime], now: datetime) -> Mapping[da
         return kept
     counted = _count(name, missing[0], hours[-1] + HOUR)
     fresh = {hour: counted.get(hour, 0) for hour in missing}
-    # A row is written when its send ends, so that an hour is complete a little after it is over.
+    # A row is written when its message has been sent, so an hour is complete a little after it is over.
     _keep(key, {hour: count for hour, count in fresh.items() if hour + HOUR + LONGEST_SEND < now}, hours[0])
     return kept | fresh
 

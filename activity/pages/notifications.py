@@ -1,4 +1,4 @@
-"""A person's own notifications, and the browsers that hear them."""
+"""The page of a person's own notifications, and the browsers that receive them by web push."""
 
 from http import HTTPStatus
 
@@ -10,31 +10,24 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import local_address
-from accounts.models import User
+from accounts.access import local_address, user_of
 from accounts.paging import page_of
 from accounts.roles import touchable
 from activity.live import messages
 from activity.models import Notification, PushSubscription
-from activity.person_events import reach
+from activity.person_events import send_event
 from activity.push_services import UnknownPushServiceError, push_address
 from config.web.json_bodies import read_json
 from delivery.models import Run
 from delivery.states import RunStatus
 
 SERVICE_WORKER = settings.BASE_DIR / "static" / "js" / "sw.js"
-MOST_BROWSERS = 20  # of one person; the oldest makes room
-
-
-def mine(request: HttpRequest) -> "User":
-    if not isinstance(request.user, User):
-        raise TypeError("Only for people who are logged in.")
-    return request.user
+MOST_BROWSERS = 20  # of one person; a further one replaces the oldest
 
 
 @login_required
 def notification_list(request: HttpRequest) -> HttpResponse:
-    user = mine(request)
+    user = user_of(request)
     rows = Notification.objects.filter(owner=user).select_related("run").defer("run__parts")
     page = page_of(rows, request.GET, newest_first=True)
     runs = Run.objects.filter(pk__in={row.run_id for row in page.rows}, status=RunStatus.PAUSED)
@@ -51,8 +44,8 @@ def notification_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def read(request: HttpRequest, pk: int) -> HttpResponse:
-    """Mark one as read and go where it leads."""
-    news = get_object_or_404(Notification, pk=pk, owner=mine(request))
+    """Mark a notification as read, and redirect to the page that it is about."""
+    news = get_object_or_404(Notification, pk=pk, owner=user_of(request))
     _mark_read(request, pk=news.pk)
     return redirect(local_address(news.url) or "notifications:list")
 
@@ -65,29 +58,29 @@ def read_all(request: HttpRequest) -> HttpResponse:
 
 
 def _mark_read(request: HttpRequest, **which: int) -> None:
-    user = mine(request)
+    user = user_of(request)
     unread = Notification.objects.filter(owner=user, read_at=None, **which)
     if unread.update(read_at=timezone.now()):
-        reach(user.pk, "notifications.read")
+        send_event(user.pk, "notifications.read")
 
 
 @login_required
 @require_POST
 def subscribe(request: HttpRequest) -> HttpResponse:
-    """A browser asks for web push, with the JSON of its PushSubscription."""
-    user = mine(request)
+    """Store the browser that asks for web push, from the JSON of its PushSubscription."""
+    user = user_of(request)
     try:
         asked = read_json(request.body)
         endpoint, keys = str(asked["endpoint"]), asked["keys"]
         p256dh, auth = str(keys["p256dh"]), str(keys["auth"])
     except (ValueError, KeyError, TypeError):
-        return HttpResponseBadRequest("That is no subscription of a browser.")
+        return HttpResponseBadRequest("This is not a subscription of a browser.")
     try:
         known = str(push_address(endpoint))
     except UnknownPushServiceError:
-        return HttpResponseBadRequest("That is no push service that Paceline knows.")
+        return HttpResponseBadRequest("Paceline does not know this push service.")
     if len(known) > 1000 or len(p256dh) > 200 or len(auth) > 100:
-        return HttpResponseBadRequest("That is no subscription of a browser.")
+        return HttpResponseBadRequest("This is not a subscription of a browser.")
     PushSubscription.objects.update_or_create(
         endpoint=known, defaults={"user": user, "p256dh": p256dh, "auth": auth}
     )
@@ -102,13 +95,13 @@ def unsubscribe(request: HttpRequest) -> HttpResponse:
     try:
         endpoint = str(read_json(request.body)["endpoint"])
     except (ValueError, KeyError, TypeError):
-        return HttpResponseBadRequest("That is no subscription of a browser.")
-    PushSubscription.objects.filter(user=mine(request), endpoint=endpoint).delete()
+        return HttpResponseBadRequest("This is not a subscription of a browser.")
+    PushSubscription.objects.filter(user=user_of(request), endpoint=endpoint).delete()
     return HttpResponse(status=HTTPStatus.NO_CONTENT)
 
 
 @never_cache
 @require_safe
 def service_worker(_request: HttpRequest) -> HttpResponse:
-    """At the root, since a service worker speaks for the addresses below its own."""
+    """Return the service worker. Its address is at the root: it may only serve the addresses below its own."""
     return HttpResponse(SERVICE_WORKER.read_bytes(), content_type="text/javascript")

@@ -1,8 +1,8 @@
-"""Resume and Cancel on a notification itself, where there is no page and no login.
+"""The buttons Resume and Cancel of a browser notification, which work without a page and without a login.
 
-Each button has an address that does one thing, once, for one person: signed, valid for two days, and only while the
-run is as it was when the notification was made. An action that asks first answers with its question as a second
-notification: with a button that confirms, or, where the name must be typed, with the page that asks.
+Each button has an address that does one thing, once, for one person. The address is signed, and valid for two days and
+only while the run is as it was when the notification was made. An action that asks first answers with its question as a
+second notification, which has a button to confirm. Where the name must be typed, it leads to the page that asks.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ from delivery.models import Run
 from delivery.run_actions import ACTIONS, Question, perform
 from delivery.states import RunStatus
 
-# The salt, and the keys of the token and of the answer, stay: browsers hold addresses and service workers of before.
+# These must not change, nor the keys of the token and of the answer: browsers keep addresses and service workers of
+# older versions.
 SALT = "paceline.push.moves"
 SECONDS = 2 * 24 * 3600
 VERBS = ("resume", "cancel")
@@ -43,11 +44,11 @@ def address(run: Run, user_id: int, verb: str, *, confirmed: bool = False) -> st
     return reverse("notifications:move", args=[signing.dumps(said, salt=SALT)])
 
 
-# The token proves the request. Cookies are not read, so that no other page can make use of them.
+# The token proves who asks. Cookies are not read, so no other page can misuse them.
 @csrf_exempt
 @require_POST
 def act(_request: HttpRequest, token: str) -> JsonResponse:
-    """Do what the token says. The answer is the notification that the service worker shows."""
+    """Do the action of the token; return the notification that the service worker shows."""
     try:
         return JsonResponse(_act(token))
     except RefusedError as refusal:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from delivery.engine.sql import execute
+from delivery.parts import values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Claimed:
 
     @property
     def values(self) -> dict[str, object]:
-        return {"name": self.name, "address": self.address, **self.fields}
+        return values_of(self)
 
 
 NEXT_RUN = """

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 
-from activity.components.times import length
-from delivery.sentences.reasons import STOPPED, TROUBLES, WAITS, Words
+from activity.components import times
+from delivery.sentences.reasons import AFTERWARDS, STOPPED, TROUBLES, WAITS, Words
 from delivery.states import AccountStatus, WaitReason
 
 SILENT_AFTER = timedelta(seconds=5)  # a request that takes longer is shown
@@ -91,7 +91,9 @@ class Why:
         """Return sentence and clock as plain text."""
         if self.at is None:
             return self.sentence
-        told = length(self.seconds(now)) if self.ticks(now) else moment(self.at, now, zone)
+        told = (
+            times.length(self.seconds(now)) if self.ticks(now) else times.clock(self.at.astimezone(zone), now)
+        )
         clock = self.clock_words() if self.ticks(now) else self.clock_words().removesuffix(" in")
         return f"{self.sentence} {clock} {told}.".strip()
 
@@ -125,14 +127,6 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def moment(at: datetime, now: datetime, zone: tzinfo) -> str:
-    """Return the time of day in the reader's zone, with the date if it is another day."""
-    local = at.astimezone(zone)
-    if local.date() == now.astimezone(zone).date():
-        return f"{local:%H:%M}"
-    return f"{local.day} {local:%b}, {local:%H:%M}"
-
-
 def _stopped(account: AccountNow, now: datetime, zone: tzinfo) -> Why:
     if account.archived:
         return Why(words="archived. Nothing is sent from this account.")
@@ -144,7 +138,8 @@ def _stopped(account: AccountNow, now: datetime, zone: tzinfo) -> Why:
         return Why(words=f"{reason}.")  # the reason names the person
     mood = Mood.TROUBLE if account.status in {AccountStatus.OFFLINE, AccountStatus.FLAGGED} else Mood.CALM
     said = STOPPED[account.status]
-    return Why(words=f"{said}: {reason}." if reason else f"{said}.", mood=mood)
+    words = f"{said}: {reason}." if reason else f"{said}."
+    return Why(words=f"{words} {AFTERWARDS.get(account.status, '')}".rstrip(), mood=mood)
 
 
 def _idle(paused: int) -> str:
@@ -157,12 +152,14 @@ def _unserved(account: AccountNow, since: datetime, now: datetime, zone: tzinfo)
     """Return the sentence when no worker came to serve the account: our own servers are in trouble, not its gateway."""
     if not account.redis_answers:
         return Why(words=WAITS[WaitReason.LIMITER_AWAY].said, mood=Mood.TROUBLE)
-    words = f"no worker serves this account since {moment(since, now, zone)}. Check that the workers run."
-    return Why(words=words, mood=Mood.TROUBLE)
+    asked = times.clock(since.astimezone(zone), now)
+    return Why(
+        words=f"no worker serves this account since {asked}. Check that the workers run.", mood=Mood.TROUBLE
+    )
 
 
 def _troubled(account: AccountNow, now: datetime, zone: tzinfo) -> Why:
-    since = moment(account.trouble_since or now, now, zone)
+    since = times.clock((account.trouble_since or now).astimezone(zone), now)
     words = TROUBLES[account.trouble_kind].format(server=account.server, service=account.service, since=since)
     cause = account.trouble.strip().rstrip(".")
     words = f"{words} ({cause})." if cause else f"{words}."
@@ -197,7 +194,7 @@ def _sending(account: AccountNow) -> str:
     if not account.pace:
         return f"sending. {_slowed(account)}".strip()
     seconds = account.pace * account.slow_factor
-    pace = length(round(seconds)) if seconds >= 10 else f"{seconds:.2g} s"
+    pace = times.length(round(seconds)) if seconds >= 10 else f"{seconds:.2g} s"
     return f"sending, about one message every {pace}. {_slowed(account)}".strip()
 
 

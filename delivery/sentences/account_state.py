@@ -1,4 +1,4 @@
-"""Reads what the sentence about an account is made of: a few queries, however many accounts there are."""
+"""Reads the facts for the sentences of accounts, in a few queries however many accounts there are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ SERVICES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """How many open runs of an account are running, and how many paused."""
+    """The numbers of an account's open runs that are running and that are paused."""
 
     running: int = 0
     paused: int = 0
@@ -54,7 +54,7 @@ def whys(accounts: Sequence[Account], *, now: datetime, zone: tzinfo | None = No
 
 
 def states(accounts: Sequence[Account], *, now: datetime) -> dict[int, AccountNow]:
-    """Return what is known of each account by its id."""
+    """Return the facts about each account by its id."""
     ids = [account.pk for account in accounts]
     runs, asked = _runs(ids), _asked(ids)
     own = lookup.limits_of(accounts) if accounts else {}
@@ -103,7 +103,7 @@ def _runs(accounts: Sequence[int]) -> dict[int, Runs]:
 
 
 def _asked(accounts: Sequence[int]) -> dict[int, datetime]:
-    """When the oldest request of each account left that has no answer yet; the intent says so, nothing else is kept."""
+    """Return when the oldest request without an answer left, by account: only its intent is stored."""
     under_way = RunTarget.objects.filter(
         account__in=accounts, status=TargetStatus.SENDING, begun_at__isnull=False
     )
@@ -111,7 +111,7 @@ def _asked(accounts: Sequence[int]) -> dict[int, datetime]:
 
 
 def _held(account: Account, own: Mapping[tuple[int, str], Limit]) -> pacing.Limits:
-    """The limits of the account's first action, which is what nearly all of its messages are."""
+    """Return the limits of the account's first action, which nearly all of its messages have."""
     kind = kinds().get(account.transport)
     actions = kind.default_capabilities.actions if kind else frozenset()
     action = "email" if "email" in actions else "message"
@@ -119,7 +119,7 @@ def _held(account: Account, own: Mapping[tuple[int, str], Limit]) -> pacing.Limi
 
 
 def _pace(held: pacing.Limits) -> float:
-    """Seconds between two messages, on average."""
+    """Return the seconds between two messages, on average."""
     even = max((held.gap_min + held.gap_max) / 2, pacing.spread_ms(held, 1) / 1000)
     return even * settings.MINUTE_SECONDS / 60
 

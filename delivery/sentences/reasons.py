@@ -32,7 +32,7 @@ WAITS: Mapping[str, Words] = {
         said="limit reached: {limit} messages per day.", uncounted="limit per day reached."
     ),
     WaitReason.BATCH_PAUSE: Words(said="taking a break after a batch."),
-    WaitReason.SLOWED: Words(said="waiting after an answer from {server}.", clock="next try in"),
+    WaitReason.SLOWED: Words(said="waiting, because {server} asked us to slow down.", clock="next try in"),
     WaitReason.NOT_BEFORE: Words(said="the next message is planned for later.", clock="next message in"),
     WaitReason.WINDOW: Words(said="the delivery window is closed.", clock="opens in"),
     WaitReason.LIMITER_AWAY: Words(
@@ -62,8 +62,13 @@ STOPPED: Mapping[AccountStatus, str] = {
     AccountStatus.PAIRING: "waiting for the code to be scanned",
     AccountStatus.ACTIVE: "ready",
     AccountStatus.PAUSED: "paused by a person",
-    AccountStatus.OFFLINE: "offline. Continues automatically when the connection is back",
+    AccountStatus.OFFLINE: "offline",
     AccountStatus.FLAGGED: "blocked by the service. Please check the reason",
+}
+
+# The sentence after the status and its reason.
+AFTERWARDS: Mapping[AccountStatus, str] = {
+    AccountStatus.OFFLINE: "Continues automatically when the connection is back.",
 }
 
 # Why a run is paused, in a few words; its summary says more.

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.text import capfirst
 
 from accounts.models import Account, Recipient
+from activity.components.times import dated
 from activity.models import Attempt
 from delivery.limits.full_days import full_accounts
 from delivery.models import Run, RunTarget
@@ -35,7 +36,7 @@ def day_full(run: Run, accounts: Sequence[Account], *, first: datetime) -> str:
     again = "It continues then" if run.opens_at else "Resume it to continue then"
     return (
         f"Daily limit reached: {names} can send no more today. {_progress(run)} "
-        f"The rest is planned for later days, from {_moment(run, first)} on. "
+        f"The rest is planned for later days, from {dated(first, ZoneInfo(run.zone))} on. "
         f"{again}. To continue today, raise the limit and resume."
     )
 
@@ -82,7 +83,7 @@ def replanned(run: Run, account: Account, *, cap: int, targets: int, first: date
     moved = f"{_counted(run, targets)} {'was' if targets == 1 else 'were'}"
     return (
         f"{account} can send {cap:,} messages per day: {moved} moved to later days, "
-        f"the first to {_moment(run, first)}."
+        f"the first to {dated(first, ZoneInfo(run.zone))}."
     )
 
 
@@ -143,8 +144,3 @@ def _to_groups(run: Run) -> bool:
 
 def _progress(run: Run) -> str:
     return f"{delivered(run)}, {run.pending + run.sending:,} still pending."
-
-
-def _moment(run: Run, at: datetime) -> str:
-    local = at.astimezone(ZoneInfo(run.zone))
-    return f"{local:%a} {local.day} {local:%b}, {local:%H:%M} ({run.zone})"

@@ -17,10 +17,10 @@ from accounts.admin.roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
 from accounts.generics import ModelForm
 from accounts.models import Recipient
 from accounts.paging import counted
-from accounts.zones import validate_zone
+from accounts.zones import ChecksZone
+from activity.components.times import dated
 from delivery.models import Run
 from delivery.window import day_names, zone_of
-from reminders import sentences
 from reminders.admin.actions import ReminderMoves
 from reminders.form_fields import SendDaysField, WallClockField
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
@@ -48,7 +48,7 @@ class FollowUpStepInline(RoleInline[FollowUpStep, Reminder]):
     model = FollowUpStep
 
 
-class ReminderForm(ModelForm[Reminder]):
+class ReminderForm(ChecksZone, ModelForm[Reminder]):
     send_days = SendDaysField()
     fire_at = WallClockField(required=False, help_text="In the time zone of the reminder.")
 
@@ -57,12 +57,6 @@ class ReminderForm(ModelForm[Reminder]):
         if self.instance.fire_at is not None:
             there = self.instance.fire_at.astimezone(zone_of(self.instance.zone))
             self.initial["fire_at"] = there.replace(tzinfo=None)
-
-    def clean_zone(self) -> str:
-        """Reject an unknown zone before the row holds it: the row's times are shown in it."""
-        zone: str = self.cleaned_data["zone"]
-        validate_zone(zone)
-        return zone
 
     def clean_cron(self) -> str:
         cron: str = self.cleaned_data["cron"]
@@ -151,8 +145,9 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
         timetable = timetable_of(reminder)
         if reminder.status != Reminder.Status.SCHEDULED or timetable is None:
             return "Not scheduled" if timetable else "Manual"
-        ahead = upcoming(timetable, after=timezone.now())
-        lines = [f"{rhythm(reminder)}:", *(sentences.moment(at, reminder.zone) for at in ahead)]
+        now = timezone.now()
+        ahead = upcoming(timetable, after=now)
+        lines = [f"{rhythm(reminder)}:", *(dated(at, zone_of(reminder.zone), now=now) for at in ahead)]
         return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in lines))
 
     @admin.display(description="Chosen")

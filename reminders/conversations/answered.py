@@ -1,4 +1,4 @@
-"""When a message left, and which message a recipient answered.
+"""Finds when a message left, and which message a recipient answered.
 
 A target is settled when its last part has landed. An answer may come before that, faster than a slow service or
 between two parts, and still after the message left: the ledger has the time at which it left.

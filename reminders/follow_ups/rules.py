@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a follow-up left the queue without being sent."""
+    """The reason why a follow-up left the queue without being sent."""
 
     REPLIED = "replied"
     OPTED_OUT = "opted out"
@@ -27,7 +27,7 @@ class Reason(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Why a follow-up did not enter the queue."""
+    """The reason why a follow-up did not enter the queue."""
 
     FULL = "queue full"
     BACKPRESSURE = "backpressure"

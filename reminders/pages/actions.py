@@ -1,6 +1,6 @@
 """The actions on a reminder from its page. Each is a POST; one that cannot be undone asks first."""
 
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -14,7 +14,7 @@ from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import drafts, scheduling
 from reminders.drafts import NotPossibleError
-from reminders.fire import fire, refuse_drafts
+from reminders.fire import fire, key_of, refuse_drafts
 from reminders.forecast import forecast
 from reminders.headcount import headcount, recount
 from reminders.models import Reminder
@@ -99,7 +99,7 @@ def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "reminders/fire.html", context)
     try:
         refuse_drafts(reminder)
-        run = fire(reminder, key=_key(request), by=user_of(request))
+        run = fire(reminder, key=key_of(request.POST.get("key", "")), by=user_of(request))
     except (NothingToSendError, WrongStateError) as error:
         messages.error(request, str(error))
         return redirect("reminders:page", pk)
@@ -111,10 +111,3 @@ def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
 def count_again(request: HttpRequest, pk: int) -> JsonResponse:
     """Return whether the number of recipients on a page has changed since it was counted."""
     return JsonResponse({"changed": recount(seen(Reminder.objects.select_related("owner"), request, pk))})
-
-
-def _key(request: HttpRequest) -> UUID:
-    try:
-        return UUID(request.POST.get("key", ""))
-    except ValueError:
-        return uuid4()

@@ -1,12 +1,13 @@
 """CSV downloads: safe in spreadsheets, and sent piece by piece by both kinds of server."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from django.test import AsyncRequestFactory, RequestFactory
 
 from accounts import downloads
-from accounts.downloads import cell, csv_response
+from accounts.downloads import cell, csv_response, streamed
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,8 @@ from accounts.downloads import cell, csv_response
         ("+60123456789", "+60123456789"),
         ("-12.5", "-12.5"),
         (7, "7"),
+        (None, ""),
+        (datetime(2026, 11, 18, 9, 30, 5, 999, tzinfo=UTC), "2026-11-18T09:30:05+00:00"),
         ("Ann", "Ann"),
     ],
 )
@@ -51,3 +54,10 @@ def test_any_other_server_gets_a_plain_one(rf: RequestFactory) -> None:
     answer = csv_response(rf.get("/"), [("a", "=b")], "letters")
     assert answer.getvalue() == b"\xef\xbb\xbfa,'=b\r\n"
     assert answer["Content-Disposition"].startswith('attachment; filename="letters-')
+
+
+async def test_a_file_is_streamed_under_asgi_as_it_is_read() -> None:
+    request = AsyncRequestFactory().get("/")
+    answer = streamed(request, iter([b"one ", b"two"]), content_type="image/png", disposition="inline")
+    assert answer.is_async
+    assert [piece async for piece in answer] == [b"one ", b"two"]

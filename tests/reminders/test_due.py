@@ -163,7 +163,7 @@ def test_a_moment_that_is_too_late_is_recorded_and_the_owner_is_told(owner: User
     (run,) = runs(reminder)
     assert (run.due_at, run.status, run.total) == (NINE, RunStatus.SKIPPED, 0)
     assert run.summary == (
-        "Missed 2026-03-11 09:00 (Europe/Berlin): Paceline was not running. "
+        "Missed Wed 11 Mar, 09:00 (Europe/Berlin): Paceline was not running. "
         "It is more than 15 minutes late now. Press “Send now” if it still matters."
     )
     assert run.finished_at is not None
@@ -179,7 +179,7 @@ def test_the_owner_is_told_once_of_what_was_missed(
             tick(NINE + timedelta(minutes=16))
     (news,) = told(owner)
     assert (news.kind, news.title) == ("missed", "Reminder missed")
-    assert news.body.startswith("Fair: Missed 2026-03-11 09:00 (Europe/Berlin)")
+    assert news.body.startswith("Fair: Missed Wed 11 Mar, 09:00 (Europe/Berlin)")
 
 
 def test_the_limit_is_a_setting(owner: User, settings: Any) -> None:
@@ -195,8 +195,8 @@ def test_after_a_long_outage_the_newest_moment_fires_and_one_record_counts_the_o
     missed, fired = runs(reminder)
     assert (missed.status, missed.due_at) == (RunStatus.SKIPPED, NINE + timedelta(minutes=50))
     assert missed.summary == (
-        "Missed 17 times from 2026-03-11 07:10 (Europe/Berlin) to 2026-03-11 09:50 (Europe/Berlin): "
-        "Paceline was not running. The newest one, 2026-03-11 10:00 (Europe/Berlin), was started late."
+        "Missed 17 times from Wed 11 Mar, 07:10 (Europe/Berlin) to Wed 11 Mar, 09:50 (Europe/Berlin): "
+        "Paceline was not running. The newest one, Wed 11 Mar, 10:00 (Europe/Berlin), was started late."
     )
     assert (fired.status, fired.due_at) == (RunStatus.RUNNING, NINE + timedelta(hours=1))
     reminder.refresh_from_db()
@@ -208,7 +208,9 @@ def test_after_a_long_outage_moments_that_are_all_too_late_are_one_record(owner:
     tick(NINE + 30 * DAY + timedelta(hours=5))
     (run,) = runs(reminder)
     assert run.status == RunStatus.SKIPPED
-    assert run.summary.startswith("Missed 31 times from 2026-03-11 09:00 (Europe/Berlin) to 2026-04-10 09:00")
+    assert run.summary.startswith(
+        "Missed 31 times from Wed 11 Mar, 09:00 (Europe/Berlin) to Fri 10 Apr, 09:00"
+    )
     reminder.refresh_from_db()
     assert reminder.next_fire_at == NINE + 31 * DAY - timedelta(hours=1), "summer time has come"
 
@@ -445,7 +447,7 @@ steps = st.lists(
 
 
 def play(reminder: Reminder, steps: list[tuple[str, int]]) -> tuple[datetime, datetime]:
-    """What happens to a reminder, its runs ending at once; from when to when the clock went."""
+    """Play the steps of a reminder whose runs end at once; return from when to when the clock went."""
     now = first = EVE
     for step, minutes in steps:
         now += timedelta(minutes=-minutes if step == "set back" else minutes)

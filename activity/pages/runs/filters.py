@@ -1,4 +1,4 @@
-"""What the lists of activity are narrowed to. It stands in the address, so that a link shows the same again."""
+"""The filters of the lists of runs and attempts. They are in the address, so a link shows the same list again."""
 
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -20,9 +20,9 @@ OUTCOMES = ("", *Attempt.Outcome.values)
 MOST_ACCOUNTS = 200  # in the list to choose from
 MOST_FOUND = 100  # recipients of one search, and their latest targets
 
-LAST_DAY = date(9999, 12, 30)  # that has a day after it in every zone
+LAST_DAY = date(9999, 12, 30)  # the last one with a day after it in every zone
 
-# The actions of a channel; with the account they lead into the index `attempt_limits`.
+# The actions of each channel: with account and action, the database can use the index `attempt_limits`.
 ACTIONS = {
     "whatsapp": ("message",),
     "matrix": ("message",),
@@ -32,7 +32,7 @@ ACTIONS = {
 
 
 class ActivityFilters(forms.Form):
-    """An account, days and words. A day is one of the reader's own zone."""
+    """The filters that both lists have: account, days and words. A day is a day of the reader's zone."""
 
     account = forms.ModelChoiceField(Account.objects.none(), required=False, empty_label="All accounts")
     since = forms.DateField(required=False, label="From")
@@ -53,12 +53,12 @@ class ActivityFilters(forms.Form):
         given = super().clean() or {}
         since, until = given.get("since"), given.get("until")
         if since and until and since > until:
-            self.add_error("until", "This day lies before the first one.")
+            self.add_error("until", "This day is before the first one.")
         return given
 
     @property
     def given(self) -> dict[str, Any]:
-        """What could be read; a filter that makes no sense is told, and filters nothing."""
+        """Return the valid filters. An invalid one shows its error and filters nothing."""
         self.is_valid()
         return {name: value for name, value in self.cleaned_data.items() if value}
 
@@ -71,12 +71,12 @@ class ActivityFilters(forms.Form):
 
 
 class RunFilters(ActivityFilters):
-    """Of runs: their kind too."""
+    """The filters of the list of runs."""
 
     kind = forms.ChoiceField(required=False, choices=[("", "All kinds"), *Run.Kind.choices])
 
     def runs(self, rows: QuerySet[Run], status: str) -> QuerySet[Run]:
-        """The runs of one tab; an unknown one shows them all. Archived runs have a tab of their own."""
+        """Return the runs of one tab; an unknown tab shows all. Archived runs have their own tab."""
         rows = self.between(rows.filter(archived_at__isnull=status != ARCHIVED), "fired_at")
         if status in STATUSES and status not in ("", ARCHIVED):
             rows = rows.filter(status=status)
@@ -90,7 +90,7 @@ class RunFilters(ActivityFilters):
 
 
 class AttemptFilters(ActivityFilters):
-    """Of attempts."""
+    """The filters of the list of attempts."""
 
     def attempts(self, rows: QuerySet[Attempt], outcome: str, user: User) -> QuerySet[Attempt]:
         rows = self.between(rows, "at")
@@ -104,8 +104,8 @@ class AttemptFilters(ActivityFilters):
 
 
 def _targets_of(words: str, user: User) -> list[int]:
-    """The latest targets of the recipients whom the words find."""
-    # Without an order, which would lead past the index `recipient_search`.
+    """Return the latest targets of the recipients that the words find."""
+    # Without an order: with one, the planner would not use the index `recipient_search`.
     found = matching(visible(Recipient.objects.order_by(), user), words).values_list("pk", flat=True)[
         :MOST_FOUND
     ]

@@ -1,10 +1,10 @@
-"""The lists of runs and of attempts."""
+"""The pages that list runs and attempts."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from accounts.models import User
+from accounts.access import user_of
 from accounts.paging import page_of
 from accounts.roles import touchable, visible
 from activity.models import Attempt
@@ -23,7 +23,7 @@ from delivery.run_actions import ACTIONS
 
 @login_required
 def run_list(request: HttpRequest) -> HttpResponse:
-    person = _person(request)
+    person = user_of(request)
     filters = RunFilters(request.GET, user=person)
     chosen = request.GET.get("status", "")
     rows = filters.runs(visible(Run.objects.all(), person), chosen)
@@ -48,7 +48,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def attempt_list(request: HttpRequest) -> HttpResponse:
-    person = _person(request)
+    person = user_of(request)
     filters = AttemptFilters(request.GET, user=person)
     chosen = request.GET.get("outcome", "")
     rows = filters.attempts(visible(Attempt.objects.all(), person), chosen, person)
@@ -65,12 +65,6 @@ def attempt_list(request: HttpRequest) -> HttpResponse:
     return render(request, "activity/attempts.html", context)
 
 
-def _person(request: HttpRequest) -> User:
-    if not isinstance(request.user, User):
-        raise TypeError("Only for people who are logged in.")
-    return request.user
-
-
 def _narrowed(request: HttpRequest, filters: ActivityFilters) -> bool:
-    """Whether anything but the tab narrows the list."""
+    """Return whether a filter is used besides the tab."""
     return any(request.GET.get(name) for name in filters.fields)

@@ -7,11 +7,10 @@ from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET
 
 from accounts.access import seen
-from accounts.downloads import streamed
+from accounts.downloads import csv_response
 from accounts.models import Account
 from accounts.paging import page_of
 from accounts.roles import may_touch
@@ -87,10 +86,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 def run_results(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """Return every target of the run as CSV, streamed while it is read."""
     found = seen(Run.objects.select_related("reminder", "owner"), request, pk)
-    disposition = content_disposition_header(True, f"run-{found.pk}.csv") or "attachment"
-    return streamed(
-        request, results.as_csv(found), content_type="text/csv; charset=utf-8", disposition=disposition
-    )
+    return csv_response(request, results.result_lines(found), f"run-{found.pk}")
 
 
 def _chosen(found: Run, asked: str) -> str:

@@ -4,6 +4,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from delivery.management.limit_command import LimitCommand
+from delivery.management.table import table
 from delivery.planning.overbooked import Overbooked, planned_over, sent_over
 
 HEAD = ("account", "name", "action", "day", "sent", "planned", "cap", "over")
@@ -25,7 +26,7 @@ class Command(LimitCommand):
         if not sent and not planned:
             self.stdout.write("No day is over its cap.")
             return
-        self.table(HEAD, [_row(each) for each in (*sent, *planned)])
+        self.stdout.write("\n".join(table(HEAD, [_row(each) for each in (*sent, *planned)])))
         fix = " `manage.py fix_limits` moves what is planned." if planned else ""
         raise CommandError(
             f"Over their cap: {_days(len(sent))} by what was sent, {_days(len(planned))} by what is planned.{fix}",

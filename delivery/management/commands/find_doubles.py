@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from accounts.downloads import cell
 from delivery.recovery.doubles import Double, find
 
 
@@ -23,7 +24,7 @@ class Command(BaseCommand):
         if options["csv"]:
             writer = csv.writer(self.stdout)
             writer.writerow(field.name for field in fields(Double))
-            writer.writerows(astuple(double) for double in found)
+            writer.writerows(map(cell, astuple(double)) for double in found)
         else:
             for double in found:
                 self.stdout.write(_line(double))

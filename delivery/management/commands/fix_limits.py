@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from accounts.models import Account
 from delivery import live
-from delivery.management.limit_command import LimitCommand, Row
+from delivery.management.limit_command import LimitCommand
+from delivery.management.table import Row, table
 from delivery.planning.overbooked import at_work, planned_over
 from delivery.planning.replan import relieve
 
@@ -29,9 +30,9 @@ class Command(LimitCommand):
 
     def handle(self, *_: Any, **options: Any) -> None:
         accounts, now, dry = self.accounts(options), timezone.now(), options["dry_run"]
-        rows = _in_vain(accounts, now) if dry else _mended(accounts, now)
+        rows = _without_room(accounts, now) if dry else _moved(accounts, now)
         if rows:
-            self.table(HEAD, rows)
+            self.stdout.write("\n".join(table(HEAD, rows)))
         else:
             self.stdout.write("No day is over its cap: nothing to move.")
         if dry:
@@ -46,13 +47,13 @@ class Command(LimitCommand):
             )
 
 
-def _mended(accounts: Sequence[Account], now: datetime) -> list[Row]:
+def _moved(accounts: Sequence[Account], now: datetime) -> list[Row]:
     return [row for account, action in at_work(accounts) for row in _moves(account, action, now)]
 
 
-def _in_vain(accounts: Sequence[Account], now: datetime) -> list[Row]:
+def _without_room(accounts: Sequence[Account], now: datetime) -> list[Row]:
     with transaction.atomic():
-        rows = _mended(accounts, now)
+        rows = _moved(accounts, now)
         transaction.set_rollback(True)
     return rows
 

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from accounts.roles import visible
 from delivery import audience
 from delivery.management.run_command import find_user
+from delivery.management.table import table
 from delivery.window import zone_of
 from reminders.models import Reminder
 from reminders.next_firings import Firing, next_firings, rhythm
@@ -28,8 +29,7 @@ class Command(BaseCommand):
         if not firings:
             self.stdout.write("Nothing is scheduled.")
             return
-        for line in table([HEADER, *rows(firings)]):
-            self.stdout.write(line)
+        self.stdout.write("\n".join(table(HEADER, rows(firings))))
 
     def chosen(self, options: dict[str, Any]) -> QuerySet[Reminder]:
         reminders: QuerySet[Reminder] = Reminder.objects.select_related("owner")
@@ -59,11 +59,3 @@ def rows(firings: list[Firing]) -> list[tuple[str, ...]]:
 def _reach(reminder: Reminder) -> str:
     accounts = reminder.reminder_accounts.filter(account__archived_at=None).order_by("position", "id")
     return audience.count(reminder.pk, list(accounts.values_list("account_id", flat=True))).words
-
-
-def table(lines: list[tuple[str, ...]]) -> list[str]:
-    """Return the lines in columns; the last column needs no padding."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER) - 1)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)) for line in lines
-    ]

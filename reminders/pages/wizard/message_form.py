@@ -1,7 +1,7 @@
-"""The message as somebody types it: the whole of it comes with every button, so that nothing typed is lost.
+"""The form of the message. Every button submits the whole message, so nothing typed is lost.
 
-Parts are named by their place (`first-0-text`, `first-1-media_id`, `second-0-text`), and saving writes them as they
-stand. So saving twice is the same as saving once, and moving a part is a change of order before saving.
+The fields of a part are named by its place (`first-0-text`, `first-1-media_id`, `second-0-text`), and saving stores the
+parts in this order. So saving twice is the same as saving once, and a part is moved by another order before saving.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ MOST_TEXT = 20_000
 
 
 class HeadForm(ModelForm[Reminder]):
-    """The name and, where the channel has one, the subject."""
+    """The form of the name and, where the channel has one, the subject."""
 
     class Meta:
         model = Reminder
@@ -40,7 +40,7 @@ class HeadForm(ModelForm[Reminder]):
 
 
 class PartForm(forms.Form):
-    """One text, or one file with its caption."""
+    """The form of one part: a text, or a file with its caption."""
 
     media_id = forms.IntegerField(required=False, widget=forms.HiddenInput)
     text = forms.CharField(required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea)
@@ -59,7 +59,7 @@ class PartForm(forms.Form):
 
 
 class MessageForm:
-    """The head and the parts of both messages, from what was typed or else from what is saved."""
+    """The form of the message and the second message: name, subject and parts, with typed values, else saved ones."""
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class MessageForm:
         return all(checked)
 
     def typed(self, role: str) -> list[TypedPart]:
-        """What stands there, without the texts that were left empty."""
+        """Return the parts of a message as typed, without empty texts."""
         typed = [part.typed for part in self.parts[Role(role)]]
         return [part for part in typed if part.media or part.text.strip()]
 
     def take_files(self) -> bool:
-        """Store the files that came along, each as a new last part; whether all were taken."""
+        """Store the uploaded files, each as a new last part; return whether all were accepted."""
         for role in Role:
             upload = self.files.get(f"{role}-file")
             if upload is None:
@@ -150,5 +150,5 @@ class MessageForm:
 
 
 def _id(text: str) -> int:
-    """A number that can be a key; 0 for whatever else somebody may have sent."""
+    """Return the text as a number that can be a key; 0 for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

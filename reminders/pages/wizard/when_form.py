@@ -9,7 +9,7 @@ from django import forms
 from django.utils import timezone
 
 from accounts.generics import ModelForm
-from accounts.zones import common_zones, validate_zone
+from accounts.zones import ChecksZone, common_zones
 from delivery.window import NAMES
 from reminders.form_fields import SendDaysField
 from reminders.models import Reminder
@@ -35,7 +35,7 @@ class WallTimeField(forms.DateTimeField):
         return read.replace(tzinfo=None) if read else None
 
 
-class WhenForm(ModelForm[Reminder]):
+class WhenForm(ChecksZone, ModelForm[Reminder]):
     """The schedule of a reminder and its delivery hours."""
 
     at = WallTimeField(
@@ -103,11 +103,6 @@ class WhenForm(ModelForm[Reminder]):
         super().__init__(*args, **kwargs)
         self.zones = common_zones()
         self.fields["priority"].widget.attrs |= {"min": -100, "max": 100}
-
-    def clean_zone(self) -> str:
-        zone: str = self.cleaned_data["zone"]
-        validate_zone(zone)
-        return zone
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or self.cleaned_data

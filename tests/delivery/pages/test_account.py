@@ -1,4 +1,4 @@
-"""What the account's page and the list say, and what its buttons do."""
+"""The sentences of the account's page and of the list, and the buttons of the page."""
 
 from datetime import timedelta
 from typing import Any
@@ -58,7 +58,7 @@ def test_a_search_for_what_no_name_can_hold_finds_all(client: Client, person: Us
         ({"status": "pairing"}, "Waiting for the code to be scanned."),
         (
             {"status": "offline", "status_reason": "no answer"},
-            "Continues automatically when the connection is back: no answer.",
+            "Offline: no answer. Continues automatically when the connection is back.",
         ),
         (
             {"status": "flagged", "status_reason": "logged out"},

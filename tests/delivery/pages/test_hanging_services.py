@@ -27,7 +27,7 @@ CAPPED = {"OUTWARD_CALLS": "6", "OUTWARD_CALLS_PER_PERSON": "4", "ANSWER_TIMEOUT
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who is logged in, with a connection for every request."""
+    """A logged-in person, with a connection for every request."""
 
     port: int
     session: str

@@ -134,7 +134,7 @@ CASES = [
         trouble(
             "rate_limited", "the gateway answered 429", status=AccountStatus.OFFLINE, status_reason="STOPPED"
         ),
-        "Offline. Continues automatically when the connection is back: STOPPED.",
+        "Offline: STOPPED. Continues automatically when the connection is back.",
     ),
     # The window, Redis, the workers
     (waits(WaitReason.WINDOW, 3600), "The delivery window is closed. Opens 11:45."),
@@ -169,7 +169,7 @@ CASES = [
     (state(status=AccountStatus.PAUSED), "Paused by a person."),
     (
         state(status=AccountStatus.OFFLINE, status_reason="the session is STOPPED."),
-        "Offline. Continues automatically when the connection is back: the session is STOPPED.",
+        "Offline: the session is STOPPED. Continues automatically when the connection is back.",
     ),
     (
         state(status=AccountStatus.FLAGGED, status_reason="banned"),
@@ -274,4 +274,6 @@ def test_nothing_in_trouble_is_called_sending(account: AccountNow) -> None:
 
 def test_words_for_a_reason_alone() -> None:
     assert account_sentence.reason_of(WaitReason.PER_DAY) == "limit per day reached."
-    assert account_sentence.reason_of(WaitReason.SLOWED) == "waiting after an answer from the service."
+    assert (
+        account_sentence.reason_of(WaitReason.SLOWED) == "waiting, because the service asked us to slow down."
+    )

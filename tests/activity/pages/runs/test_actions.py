@@ -54,7 +54,7 @@ def test_the_roles_decide(
     answer = post(client, request.getfixturevalue(who), one=f"resume {run.pk}")
     run.refresh_from_db()
     assert (run.status != "paused") == moved
-    assert ("not yours to change" in told(answer)[0]) != moved
+    assert ("You may not change" in told(answer)[0]) != moved
 
 
 def test_a_stranger_finds_no_such_run(client: Client, owner: User, stranger: User) -> None:

@@ -1,19 +1,17 @@
 """The page of a run: its numbers, its targets, what a person decides, and its results."""
 
-import asyncio
 import csv
 import io
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.test import AsyncRequestFactory, Client
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from redis import Redis
 
-from accounts.downloads import streamed
 from accounts.models import Account, User
 from activity.pages.runs import results
 from delivery.models import Run
@@ -133,7 +131,7 @@ def test_why_it_waits_is_said_with_the_account(logged_in: Client, owner: User) -
     RunAccountFactory.create(run=run, account__name="Office", account__waking=True)
     assert "Office: limit per day reached." in logged_in.get(url(run, "progress")).content.decode()
     RunAccountFactory.create(run=run, account__name="Shop", account__offline=True)
-    said = "Shop: offline. Continues automatically when the connection is back: No answer."
+    said = "Shop: offline: No answer. Continues automatically when the connection is back."
     assert said in logged_in.get(url(run, "progress")).content.decode()
 
 
@@ -242,7 +240,7 @@ def test_results_come_as_a_table_of_every_target(
     monkeypatch.setattr(results, "CHUNK", 1)
     run = partial(owner)
     response = logged_in.get(url(run, "results"))
-    assert response["Content-Disposition"] == f'attachment; filename="run-{run.pk}.csv"'
+    assert response["Content-Disposition"].startswith(f'attachment; filename="run-{run.pk}-')
     rows = rows_of(b"".join(response))
     assert sorted(row["status"] for row in rows) == ["failed", "failed", "sent", "skipped", "unconfirmed"]
     assert {row["address"] for row in rows} == set(run.targets.values_list("recipient__address", flat=True))
@@ -255,17 +253,6 @@ def test_a_name_cannot_become_a_formula(logged_in: Client, owner: User) -> None:
     (row,) = rows_of(b"".join(logged_in.get(url(run, "results"))))
     assert row["recipient"] == '\'=HYPERLINK("http://x")'
     assert row["address"] == "+60123456789"
-
-
-def test_under_asgi_pieces_are_streamed_as_they_are_made() -> None:
-    request = AsyncRequestFactory().get("/")
-    response = streamed(request, iter([b"one ", b"two"]), content_type="text/csv", disposition="inline")
-    assert response.is_async
-
-    async def read() -> bytes:
-        return b"".join([piece async for piece in aiter(response)])
-
-    assert asyncio.run(read()) == b"one two"
 
 
 def test_the_page_takes_as_many_queries_for_many_targets(
