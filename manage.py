@@ -53,7 +53,7 @@ def enter_environment() -> None:
 
 
 def needs_servers(arguments: list[str]) -> bool:
-    """Whether a command may talk to PostgreSQL or Redis."""
+    """Return whether a command may talk to PostgreSQL or Redis."""
     return (
         bool(arguments)
         and not ({"-h", "--help", "--version"} & {*arguments})

@@ -1,4 +1,4 @@
-"""One page of a long list, found by the row next to it: the last page is as fast as the first.
+"""Finds one page of a long list by the row next to it, so that the last page is as fast as the first.
 
 The address holds only the id of that row (`?after=120`), so a link still works when rows are added or removed.
 """

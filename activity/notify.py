@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import transaction
 
 from activity.models import Notification, PushSubscription
-from activity.person_events import reach
+from activity.person_events import send_event
 from config.celery import app
 from config.redis.publishing import publish
 
@@ -38,7 +38,7 @@ def tell(
 
 
 def _spread(made: Notification) -> None:
-    reach(made.owner_id, "notification.made", notification=made.pk)
+    send_event(made.owner_id, "notification.made", notification=made.pk)
     if settings.VAPID_PRIVATE_KEY:
         _push_later(made)
 

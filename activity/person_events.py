@@ -21,7 +21,7 @@ def person_group(user_id: int) -> str:
     return f"person-{user_id}"
 
 
-def reach(user_id: int, kind: str, **facts: Any) -> None:
+def send_event(user_id: int, kind: str, **facts: Any) -> None:
     """Send an event of `kind` (`notification.made`, `access.changed` ...) to the person's open pages soon."""
     _messenger.submit(_send, user_id, {"type": kind, **facts})
 

@@ -1,1 +1,1 @@
-"""How messages are sent: a pure core at the top, and a room for each part of the work."""
+"""Sends messages: a pure core at the top, and a folder for each part of the work."""

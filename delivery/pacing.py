@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SPREAD_JITTER = 0.12
-"""How far the spread of a minute cap varies to either side, as a share of it.
+"""The share by which the spread of a minute cap varies to either side.
 
 A cap is kept by an exact sliding log, so message i leaves at `max(at[i-1] + gap, at[i-limit] + window)`: a
 stretch of short gaps waits for the window, a stretch of long ones is lost, and so jitter costs rate. Over

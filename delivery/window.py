@@ -64,7 +64,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """That day's window has closed: the run fails with nothing sent."""
+    """The window of that day has closed: the run fails with nothing sent."""
 
     closed_at: datetime
 

@@ -42,7 +42,7 @@ class Reply:
 
 
 class Gateway:
-    """Everything that the sandbox knows. Only the log outlives it."""
+    """The state of the sandbox. It is lost when the program ends; only the log stays."""
 
     def __init__(self, log: Log, *, defaults: Behaviour) -> None:
         self.defaults = defaults

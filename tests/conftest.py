@@ -87,7 +87,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def traveling(settings: Settings) -> None:
-    """For tests that move the clock of this process alone: the servers' clocks stay where they are."""
+    """Let a test move the clock of this process alone: the servers' clocks do not move."""
     settings.CLOCK_TOLERANCE_SECONDS = timedelta(days=36_500).total_seconds()
 
 

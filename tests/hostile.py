@@ -10,7 +10,7 @@ ENOUGH_SECONDS = 0.02  # less than this is noise, and harmless
 def grows_no_faster_than_its_input(
     work: Callable[[Any], object], made: Callable[[int], Any], size: int
 ) -> bool:
-    """Whether four times the input takes far less than sixteen times the work, which a square would take."""
+    """Return whether four times the input takes far less than sixteen times the work, as quadratic code would."""
     small, large = made(size), made(4 * size)
     for _ in range(4):
         long = _seconds(work, large)

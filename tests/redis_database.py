@@ -29,7 +29,7 @@ def free_database(locks: Path) -> Iterator[int]:
 
 
 def with_database(url: str, number: int) -> str:
-    """The same server, another database: a query parameter, which wins over the path, and the path itself."""
+    """Return the address of another database on the same server; a query parameter goes before the path."""
     address, _, query = url.partition("?")
     parameters = {name: value for name, value in parse_qsl(query) if name != "db"}
     if not address.startswith("unix://"):

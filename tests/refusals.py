@@ -1,4 +1,4 @@
-"""What the database itself must refuse, whatever the code above it lets through.
+"""Changes that the database itself must refuse, even if the code above it lets them through.
 
 A refusal is a sentence, the constraint that should say no, and the attempt. Attempts are bare UPDATE statements,
 so that neither a form nor a model is in the way.
@@ -97,7 +97,7 @@ def numbers_from_zero(app: str) -> list[ParameterSet]:
 
 
 def check_below_zero(model: type[models.Model], column: str) -> None:
-    """Nothing is ever counted below zero."""
+    """Check that the database refuses counters below zero."""
     row = FACTORY_OF[model].create()
     with pytest.raises(IntegrityError), transaction.atomic():
         _bare(row).update(**{column: -1})

@@ -24,7 +24,7 @@ LATELY_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """All checks at one time."""
+    """The results of all checks at one time."""
 
     checks: tuple[Check, ...]
     work: Work = field(default_factory=Work)

@@ -151,7 +151,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
 
 class RunConsumer(LiveConsumer):
-    """One run: /ws/runs/12/."""
+    """The socket of one run: /ws/runs/12/."""
 
     async def groups_of(self) -> set[str]:
         return {run_group(self.run_id)} if await self._run() else set()
@@ -170,7 +170,7 @@ class RunConsumer(LiveConsumer):
 
 
 class MyConsumer(LiveConsumer):
-    """Everything that a person sees: /ws/me/. A page names the runs that it shows: /ws/me/?runs=3,17.
+    """The socket of everything that a person sees: /ws/me/. A page names the runs that it shows: /ws/me/?runs=3,17.
 
     Staff may see everything, but hear only of the runs on their page: nobody could follow all of them.
     """

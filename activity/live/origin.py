@@ -1,4 +1,4 @@
-"""Only our own pages may open sockets.
+"""Refuses sockets that are not opened by our own pages.
 
 A browser sends cookies with a socket that any page opens, so only the origin tells our pages from others. Comparing
 host names alone would accept a page on another port of the same machine.

@@ -12,7 +12,7 @@ from django.db.models.signals import post_delete, post_save
 
 from accounts.models import TeamMate, User
 from activity.models import PushSubscription
-from activity.person_events import reach
+from activity.person_events import send_event
 
 
 def watch() -> None:
@@ -26,7 +26,7 @@ def watch() -> None:
 def _logged_out(request: Any, user: User | None, **_: Any) -> None:
     """Close the pages of the session, which still exists at this moment and can be named."""
     if user is not None and request is not None:
-        reach(user.pk, "session.ended", session=request.session.session_key)
+        send_event(user.pk, "session.ended", session=request.session.session_key)
 
 
 def _person_changed(instance: User, created: bool, update_fields: Any = None, **_: Any) -> None:
@@ -42,4 +42,4 @@ def _team_changed(instance: TeamMate, **_: Any) -> None:
 
 
 def _look_again(user_id: int) -> None:
-    transaction.on_commit(lambda: reach(user_id, "access.changed"))
+    transaction.on_commit(lambda: send_event(user_id, "access.changed"))

@@ -185,7 +185,7 @@ def report(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """By how many milliseconds clocks are ahead of the database's; `sentences` for those that are too far off."""
+    """The milliseconds by which clocks are ahead of the database's, and `sentences` about those too far off."""
 
     redis_ms: float
     server_ms: float

@@ -21,7 +21,7 @@ ANSWER_SECONDS = 5
 
 
 class Contact:
-    """When the database last answered, for all threads of a process."""
+    """The time at which the database last answered, for all threads of a process."""
 
     def __init__(self) -> None:
         self._answered = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a verdict does to the account: the one place for runs and for test sends (SPEC P6, P7).
+"""Applies a verdict to the account: the one place for runs and for test sends (SPEC P6, P7).
 
 A lock or a block that a test send meets counts for the account as if a run had met it.
 """

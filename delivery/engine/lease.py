@@ -1,4 +1,4 @@
-"""One account is served by one pump at a time, whatever the number of workers and machines (SPEC P1).
+"""Gives each account to one pump at a time, whatever the number of workers and machines (SPEC P1).
 
 The lease is a key in Redis that lives as long as its holder renews it. A holder that was away for too long
 may not know that it lost the lease: so a lease also has a fencing number that grows with every lease, which

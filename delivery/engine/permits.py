@@ -1,5 +1,5 @@
-"""A pump's dealings with the limiter: it asks for permits, reports what became of them, and reminds Redis of
-what the ledger knows when it forgot."""
+"""Asks the limiter for permits, reports which were used and which were not, and tells Redis what the ledger knows
+where Redis has lost it."""
 
 import math
 import random

@@ -88,7 +88,7 @@ def _transport(account: Account) -> Transport | None:
 
 
 class Places:
-    """How many accounts a process serves at once: fewer than it has threads.
+    """The number of accounts that a process serves at once: fewer than it has threads.
 
     A shift keeps a thread for a minute. If shifts could take all of them, the common tasks would wait behind
     accounts that wait for their turn: nothing would be fired, no window opened and no dead pump noticed. So a pump

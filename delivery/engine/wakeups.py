@@ -1,4 +1,4 @@
-"""Account queues, leases and wake-ups: how an account gets its pump, and says when it wants the next one.
+"""Sends each account its pump, by queues, leases and wake-ups, and stores when it wants the next one.
 
 `Account.wake_at` is set while an account has work, so that no lost message of the broker can strand it: a pump
 that works pushes it ahead, and a pump that died lets it come due. `tick.py` looks at nothing else.
@@ -39,7 +39,7 @@ def queue_name(account_id: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """When an account's next message is due, and why not before. No `until`: nothing is left to send."""
+    """The time of an account's next message, and the reason to wait. No `until`: nothing is left to send."""
 
     until: datetime | None
     reason: WaitReason | None = None
@@ -249,10 +249,10 @@ RETURNING a.owner_id, a.wake_at
 
 
 def end_shift(held: Lease, rest: Rest, *, others_first: bool = False) -> None:
-    """Say when to come back, release the lease, and send the next pump if it is wanted within a minute.
+    """Store when to come back, release the lease, and send the next pump if it is wanted within a minute.
 
-    A knock is answered in the database as well: the message that is sent for it may be lost. `others_first` is for
-    a worker in which other accounts wait for a place.
+    A knock (a request for another pump) is also stored in the database: the message sent for it may be lost.
+    `others_first` is for a worker in which other accounts wait for a place.
     """
     knocked = _knocked(held.account_id)
     if knocked:

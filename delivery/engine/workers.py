@@ -1,4 +1,4 @@
-"""How a worker finds the account queues of its share, new ones included, without a restart.
+"""Finds the account queues of a worker's share, new ones included, without a restart.
 
 It looks when it starts, when it is told that an account was added, and every few seconds: a broadcast to a
 worker that is down is lost.

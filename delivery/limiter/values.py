@@ -89,7 +89,7 @@ Noted = Done | LeaseLost | Forgotten | Away
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """How much of its limits an account has used. None for a minute or an hour that no cap needs.
+    """The used part of an account's limits. None for a minute or an hour that no cap needs.
 
     planned  permits among them whose time has not come: their messages have not left.
     """

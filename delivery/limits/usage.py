@@ -149,7 +149,7 @@ def used(which: Sequence[Which], *, now: datetime, most: int | None = None) -> d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Seconds per message where the service set the pace, and the share of messages that failed, by the ledger."""
+    """The seconds per message where the service set the pace, and the share that failed, by the ledger."""
 
     seconds: float = 0.0
     errors: float = 0.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from delivery.pacing import Limits, spread_ms
 
 JITTER_LOSS = 1.01
-"""What jitter costs where the spread of a cap sets the pace: `pacing.SPREAD_JITTER` has the measurement."""
+"""The rate that jitter costs where the spread of a cap sets the pace, measured at `pacing.SPREAD_JITTER`."""
 
 HOUR = 60  # minutes
 

@@ -41,7 +41,7 @@ def change_url(account: Account) -> str:
 
 
 def form(account: Account, **changed: Any) -> dict[str, Any]:
-    """What a browser sends for an account's page."""
+    """Return the form that a browser sends for an account's page."""
     return {
         "name": account.name,
         "profile": account.profile,

@@ -1,4 +1,4 @@
-"""Where a person may send tests: to addresses that a code proved to be their own."""
+"""Addresses to which a person may send tests: only those that a code proved to be their own."""
 
 from datetime import timedelta
 from threading import Barrier, Thread

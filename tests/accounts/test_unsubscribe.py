@@ -92,7 +92,7 @@ def test_a_link_with_another_address_in_it_leads_nowhere(client: Client, reader_
 
 
 def old_path_to(recipient: Recipient) -> str:
-    """As versions before this one made them: signed with SECRET_KEY, without a target."""
+    """Return a link of an older version: signed with SECRET_KEY, without a target."""
     signer = signing.Signer(salt="accounts.unsubscribe", sep=".")
     return f"/unsubscribe/{signer.sign_object([recipient.owner_id, recipient.channel, recipient.address])}"
 
@@ -148,7 +148,7 @@ def test_an_import_leaves_a_suppressed_address_opted_out(client: Client, reader_
 class TestALinkOfSomebodyWithANewAddress:
     @pytest.fixture
     def moved(self, reader_of_mail: Recipient) -> tuple[Recipient, str]:
-        """Somebody who got a message, and whose address was corrected afterwards."""
+        """A recipient who got a message, and whose address was corrected afterwards."""
         target = RunTargetFactory.create(recipient=reader_of_mail, sent=True)
         links = Links(owner_id=reader_of_mail.owner_id, channel="email")
         path = links.to(reader_of_mail.address, target.pk).removeprefix(HERE)
@@ -189,7 +189,7 @@ class TestALinkOfSomebodyWithANewAddress:
 def test_a_target_of_another_operator_in_a_link_is_not_followed(
     client: Client, reader_of_mail: Recipient
 ) -> None:
-    """Nobody can make such a link; should we ever make one, it harms nobody."""
+    """Only we could make such a link, by mistake: even then it changes nothing."""
     foreign = RunTargetFactory.create(sent=True)
     links = Links(owner_id=reader_of_mail.owner_id, channel="email")
     path = links.to(reader_of_mail.address, foreign.pk).removeprefix(HERE)

@@ -45,7 +45,7 @@ class PushService:
         threading.Thread(target=self._server.serve_forever, args=[0.02], daemon=True).start()
 
     def address(self) -> str:
-        """Of another browser each time."""
+        """Return the address of another browser each time."""
         self._made += 1
         return f"{self.origin}/browser/{self._made}"
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads, and who may."""
+"""The metrics that Prometheus reads, and who may read them."""
 
 import re
 from datetime import timedelta

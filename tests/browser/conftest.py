@@ -42,20 +42,20 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(django_db_setup: None, redis_url: str) -> Iterator[Site]:
-    """All of it as it is served, sockets included: for modules whose `address` is the site's."""
+    """Serve Paceline with its sockets, for modules whose `address` is that of this site."""
     with Site() as served:
         yield served
 
 
 @pytest.fixture
 def address(live_server: LiveServer) -> str:
-    """Where the pages are served; a module that needs sockets has a `Site` instead."""
+    """Return the address of the pages; a module that needs sockets uses a `Site` instead."""
     return live_server.url
 
 
 @pytest.fixture
 def sockets() -> bool:
-    """Whether there are sockets at that address. Django's live server has none: pages get a silent one."""
+    """Return whether the address has sockets. Django's live server has none: pages get a silent one."""
     return False
 
 

@@ -76,7 +76,7 @@ def more_addresses(rows: dict[type[Model], Model]) -> Iterator[str]:
 
 
 def troubles(page: Page, paths: Iterator[str]) -> dict[str, tuple[int, list[str]]]:
-    """What is wider than the screen or serious to axe-core, by address."""
+    """Return by address whatever is wider than the screen, or serious to axe-core."""
     found = {path: (sideways(visit(page, path)), axe_findings(page)) for path in paths}
     return {path: trouble for path, trouble in found.items() if trouble != (0, [])}
 

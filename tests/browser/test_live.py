@@ -46,7 +46,7 @@ def run(owner: User) -> Run:
 
 
 def progressed(run: Run, **values: object) -> None:
-    """What the engine does to the counters, and that it says so."""
+    """Change the counters and announce it, as the engine does."""
     Run.objects.filter(pk=run.pk).update(**values)
     live.run_changed(run.pk, run.owner_id)
 

@@ -47,13 +47,13 @@ def debug(settings: Settings) -> None:
 
 @pytest.fixture
 def person(transactional_db: None) -> User:
-    """Somebody who has nothing yet."""
+    """A person who has no rows yet."""
     return UserFactory.create(username="nadia")
 
 
 @pytest.fixture
 def busy(person: User) -> User:
-    """Somebody with rows in every list, long words among them."""
+    """A person with rows in every list, long words among them."""
     long = "Wohnungseigentümergemeinschaft Donaudampfschifffahrtsgesellschaft"
     account = AccountFactory.create(owner=person, name=long, waking=True)
     SendingStopFactory.create(owner=person, reason=long)

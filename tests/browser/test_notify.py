@@ -59,7 +59,7 @@ def allowed(page: Page) -> Page:
 
 
 def shown(page: Page) -> list[dict[str, Any]]:
-    """What the browser shows, once it shows something."""
+    """Wait until the browser shows a notification, and return it."""
     for _ in range(100):
         found: list[dict[str, Any]] = page.evaluate(SHOWN)
         if found:
@@ -74,7 +74,7 @@ def worker_of(page: Page) -> Worker:
 
 
 def delivered(page: Page, site: Site, content: object) -> list[dict[str, Any]]:
-    """What the browser shows of a push, delivered as its push service would.
+    """Deliver a push as its push service would, and return what the browser shows.
 
     One that arrives while the browser looks for a newer service worker is lost, so it is delivered again.
     """

@@ -1,4 +1,4 @@
-"""What pages say of accounts in trouble, in a real browser: the words, the clocks that tick, narrow and wide."""
+"""The sentences about accounts in trouble, in a real browser: words, ticking clocks, narrow and wide screens."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ def fits(page: Page) -> None:
 
 
 def keep(page: Page, name: str) -> None:
-    """For somebody who wants to look: SCREENSHOTS names a folder."""
+    """Save a screenshot if SCREENSHOTS names a folder."""
     if folder := os.environ.get("SCREENSHOTS"):
         page.screenshot(path=str(Path(folder) / f"{name}.png"))
 

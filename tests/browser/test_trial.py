@@ -48,7 +48,7 @@ def deliver(page: Page) -> None:
 
 
 def keep(page: Page, name: str) -> None:
-    """For somebody who wants to look: SCREENSHOTS names a folder."""
+    """Save a screenshot if SCREENSHOTS names a folder."""
     if folder := os.environ.get("SCREENSHOTS"):
         page.locator("#test").screenshot(path=str(Path(folder) / f"{name}.png"))
 

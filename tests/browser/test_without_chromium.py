@@ -1,4 +1,4 @@
-"""What a person reads on a machine without a browser."""
+"""The words that a person reads on a machine without a browser."""
 
 from pathlib import Path
 from unittest.mock import Mock

@@ -41,7 +41,7 @@ SOON = 15_000
 
 @pytest.fixture
 def newcomer(transactional_db: None, redis: Redis, gateway: SandboxProcess) -> User:
-    """Somebody with a sandbox account and three groups, and nothing sent yet."""
+    """A person with a sandbox account and three groups, and nothing sent yet."""
     user = UserFactory.create(username="nadia", with_password=True)
     name = f"first-{uuid4().hex}"
     credentials = {"base_url": gateway.url, "account": name, "token": "a-token-of-the-newcomer"}
@@ -164,7 +164,7 @@ def test_accounts_that_are_ticked_quickly_are_all_chosen(new_page: NewPage, newc
 
 @pytest.fixture
 def rich(transactional_db: None, redis: Redis) -> User:
-    """Somebody with a reminder of every sort, and long words in it."""
+    """A person with a reminder of every kind, and long words in it."""
     user = UserFactory.create(username="nadia")
     long = "Wohnungseigentümergemeinschaft-Donaudampfschifffahrtsgesellschaft"
     account = AccountFactory.create(owner=user, name=long, waking=True)

@@ -141,7 +141,7 @@ def outcomes(*, run: int) -> list[str]:
 
 
 def begun(*, run: int) -> list[int]:
-    """When each attempt began, in milliseconds."""
+    """Return when each attempt began, in milliseconds."""
     times = Attempt.objects.filter(run_id=run).order_by("at").values_list("at", flat=True)
     return [round(at.timestamp() * 1000) for at in times]
 

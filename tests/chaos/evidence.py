@@ -1,4 +1,4 @@
-"""What the sandbox's log proves about one account."""
+"""Reads from the sandbox's log what happened to one account's messages."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ MINUTE = 60_000
 
 
 class Evidence:
-    """Everything that the gateway received from one account."""
+    """The messages that the gateway received from one account."""
 
     def __init__(self, log: Path, account: str) -> None:
         self._log = log
@@ -28,7 +28,7 @@ class Evidence:
         return deliveries(self._log, self._account)
 
     def arrivals(self) -> Counter[str]:
-        """How often each message arrived, by its key: one part for one target."""
+        """Return how often each message arrived, by its key: one part for one target."""
         return Counter(line["key"] for line in self.delivered())
 
     def worst(self, ms: int) -> int:

@@ -19,7 +19,7 @@ POSTGRES_PORT, REDIS_PORT, GATEWAY_PORT = 5432, 6379, 8081
 
 
 def possible() -> bool:
-    """Whether this user may make namespaces."""
+    """Return whether this user may make namespaces."""
     return os.geteuid() == 0 and os.access(IP, os.X_OK)
 
 
@@ -80,7 +80,7 @@ class Island:
         _run("netns", "del", self.name)  # its ends of the wires, and so the wires
 
     def cut_postgres(self) -> None:
-        """From now on nothing comes through, and nobody says so: no reset, no refusal."""
+        """Drop all packets from now on, without a reset or a refusal."""
         _run("link", "set", self._to_postgres, "down")
 
     def mend(self) -> None:
@@ -119,7 +119,7 @@ def _serve(client: socket.socket, to: str | tuple[str, int]) -> None:
 
 
 def _copy(source: socket.socket, to: socket.socket) -> None:
-    """Until either end is gone; then both are."""
+    """Copy bytes until either end closes, then close both."""
     with suppress(OSError):
         while data := source.recv(65536):
             to.sendall(data)

@@ -1,4 +1,4 @@
-"""All of Paceline on servers of its own, with a gateway beside it: what every test of this folder breaks."""
+"""Runs all of Paceline on separate servers, with a gateway: the tests of this folder break its parts."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a test does and sees as an operator would, through the driver."""
+"""Does what an operator would do, and reads what an operator would see, through the driver."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from tests.chaos.programs import PROJECT
 
 
 class DriverError(Exception):
-    """What was asked could not be done, in the driver's words."""
+    """Raised when the driver could not do something; its words say why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class Operator:
         return words
 
     def begun(self, run: int) -> list[int]:
-        """When each attempt began, in milliseconds, by the ledger."""
+        """Return when each attempt began, in milliseconds, by the ledger."""
         times: list[int] = self._ask("begun", run=run)
         return times
 
@@ -144,7 +144,7 @@ class Operator:
         self._ask("send_pumps", account=account, times=times)
 
     def close_window(self, run: int, *, seconds: float) -> int:
-        """When the run's window closes now, in milliseconds."""
+        """Set the end of the run's window, and return it in milliseconds."""
         moment: int = self._ask("close_window", run=run, seconds=seconds)
         return moment
 

@@ -28,7 +28,7 @@ max_client_conn = 200
 
 
 def expected() -> bool:
-    """Whether a test of it must run: where it is installed, and where the environment says so."""
+    """Return whether its tests must run: where it is installed, or where the environment requires it."""
     return os.environ.get("PGBOUNCER_REQUIRED") == "1" or PROGRAM is not None
 
 

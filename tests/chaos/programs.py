@@ -49,7 +49,7 @@ class Program:
         self._process.wait(ENDS_WITHIN)
 
     def freeze(self) -> None:
-        """It stands still, as in a machine that is suspended, and knows nothing of it afterwards."""
+        """Stop the program as on a suspended machine: afterwards it does not know that time has passed."""
         os.killpg(self._process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:

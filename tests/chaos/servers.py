@@ -17,7 +17,7 @@ GONE_WITHIN = 30.0  # seconds
 
 
 class Servers:
-    """Both servers in a folder of their own, over sockets that stay the same through every restart."""
+    """The two servers in a separate folder, over sockets that stay the same through every restart."""
 
     def __init__(self) -> None:
         # In the short temporary folder, since the path of a socket may have 107 bytes at most; not private,
@@ -41,7 +41,7 @@ class Servers:
         _end(self.redis, signal.SIGKILL)
 
     def lose_redis_data(self) -> None:
-        """As if the disk under a Redis that is down were empty."""
+        """Delete the data of a stopped Redis, as if its disk were empty."""
         shutil.rmtree(self.redis.data)
 
     def crash_postgres(self) -> None:

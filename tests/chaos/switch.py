@@ -30,7 +30,7 @@ class FakeTime:
 
     @property
     def env(self) -> dict[str, str]:
-        """For a program that is not Python; `clocked.py` is for those that are."""
+        """Return the environment for a program that is not Python; Python programs use `clocked.py`."""
         assert LIBFAKETIME is not None, "There is no libfaketime."
         return {
             "LD_PRELOAD": str(LIBFAKETIME),

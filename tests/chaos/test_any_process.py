@@ -32,7 +32,7 @@ class Senders:
         return [*self.safe, *self.doubtful]
 
     def busy(self) -> bool:
-        """Whether each has enough to send for a while; if not, it is given more."""
+        """Give more messages to each account that would soon have none."""
         for sender in self.all:
             runs = self.runs[sender.id]
             if not runs or self.lab.operator.run(runs[-1]).pending < LEFT:
@@ -107,7 +107,7 @@ def kill_any(lab: Lab, senders: Senders, *, kills: int, seed: int) -> Counter[st
 
 
 def check(lab: Lab, senders: Senders) -> Counter[str]:
-    """By the gateway's log and the database: what became of every message."""
+    """Check every message, by the gateway's log and by the database."""
     became: Counter[str] = Counter()
     for sender in senders.all:
         targets = []

@@ -33,7 +33,7 @@ def fired(lab: Lab, reminders: Sequence[int]) -> list[FiringView]:
 
 
 def check_each_once(lab: Lab, sender: Sender, reminders: Sequence[int]) -> None:
-    """By the database: one run each, for its own moment. By the gateway: each message once, and no other."""
+    """Check that each has one run for its own moment, and that the gateway got each message once, and no other."""
     firings = fired(lab, reminders)
     assert [firing.reminder for firing in sorted(firings, key=lambda each: each.reminder)] == sorted(
         reminders

@@ -16,7 +16,7 @@ PACE = {"per_minute": 600}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What is wrong with a gateway at first, until it has received `until` requests; then nothing is."""
+    """The trouble of a gateway until it has received `until` requests; afterwards it works."""
 
     behaviour: Mapping[str, Any]
     outcome: str  # in the ledger
@@ -48,7 +48,7 @@ def was_asked(sender: Sender, times: int) -> bool:
 
 @pytest.fixture(scope="module")
 def cases(whole_lab: Lab) -> dict[tuple[str, bool], Case]:
-    """All troubles at once, each on two accounts of its own: with and without idempotency keys."""
+    """Return all troubles, each with two accounts: with and without idempotency keys."""
     lab = whole_lab
     lab.want_workers(1)
     made = {}

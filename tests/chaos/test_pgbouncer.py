@@ -1,4 +1,4 @@
-"""Everything through PgBouncer in transaction mode; without the setting for it, a worker says what is wrong."""
+"""Paceline through PgBouncer in transaction mode; without the setting for it, a worker says what is wrong."""
 
 from collections.abc import Iterator
 

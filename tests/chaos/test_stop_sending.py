@@ -1,4 +1,4 @@
-"""All sending is stopped from a terminal while workers send: by the gateway's log nothing leaves any more."""
+"""Stopping all sending from a terminal while workers send: the gateway's log gets no further message."""
 
 import subprocess
 import sys

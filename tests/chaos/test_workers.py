@@ -93,7 +93,7 @@ def test_a_new_account_is_served_without_a_restart_by_the_worker_of_its_share(la
 
 
 def test_a_worker_that_stood_still_repeats_nothing_when_it_goes_on(lab: Lab) -> None:
-    """Its account was taken over meanwhile, with messages in its hands and others in the air."""
+    """Its account was taken over meanwhile, while it held messages and others were under way."""
     lab.want_workers(2)
     sender = lab.add_account(idempotent=False, limits={"per_minute": 600}, latency_ms=200)
     run = lab.operator.fire(sender.id, targets=100)

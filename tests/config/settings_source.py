@@ -1,4 +1,4 @@
-"""What config/settings.py asks of the environment, taken from its source."""
+"""Reads from the source of config/settings.py which names of the environment it uses."""
 
 import ast
 from dataclasses import dataclass

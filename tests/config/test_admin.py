@@ -1,4 +1,4 @@
-"""What holds for every page of the admin, over all models."""
+"""Rules that hold for every page of the admin, over all models."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ def address(model: type[Model], page: str, *args: object) -> str:
 
 
 def queries(client: Client, url: str) -> int:
-    """How many queries a page takes, once whatever it keeps in memory is there."""
+    """Return how many queries a page takes, after a first request has filled the caches."""
     client.get(url)
     with CaptureQueriesContext(
         connection,
@@ -103,7 +103,7 @@ def test_every_model_has_pages_that_ask_the_roles() -> None:
 
 
 def key_widgets(user: User) -> Iterator[tuple[str, object]]:
-    """What a person types into, for each foreign key of every form and of every row inside one."""
+    """Yield the widget of each foreign key of every form, and of every row inside one."""
     request = RequestFactory().get("/")
     request.user = user
     for model in MODELS:

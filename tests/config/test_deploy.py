@@ -1,4 +1,4 @@
-"""What an installation meets first: Django's own checklist, and a sentence where something is missing."""
+"""The first start of an installation: Django's own checklist, and a sentence where something is missing."""
 
 from tests.config.programs import run
 

@@ -1,4 +1,4 @@
-"""What `make run` does when a worker, beat or the web server ends."""
+"""`make run` when a worker, beat or the web server ends."""
 
 import os
 import signal

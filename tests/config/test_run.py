@@ -1,4 +1,4 @@
-"""What `make run` decides before anything starts, and how it clears up after a killed one."""
+"""The decisions of `make run` before anything starts, and its cleaning up after a killed run."""
 
 import os
 import socket

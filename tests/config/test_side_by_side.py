@@ -60,7 +60,7 @@ class Checkout:
 
 
 def environment(var: Path) -> dict[str, str]:
-    """Nothing of the test's own servers, and nothing that a developer's .env may hold."""
+    """Return an environment without the test's servers and without the values of a developer's .env."""
     unset = dict.fromkeys(
         ("DATABASE_URL", "REDIS_URL", "PORT", "SANDBOX_PORT", "SANDBOX_URL", "PUBLIC_URL"), ""
     )

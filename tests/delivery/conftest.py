@@ -44,5 +44,5 @@ def quick(settings: Settings) -> Settings:
 
 @pytest.fixture
 def stage(transactional_db: None, redis: Redis, gateway: SandboxProcess, quick: Settings) -> Stage:
-    """For pumps in the test's own thread: they commit, and close their connections."""
+    """Prepare pumps in the test's own thread: they commit, and close their connections."""
     return Stage(gateway)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class FaultyGateway:
-    """What it says next: a status with a body, or nothing while it `hangs`."""
+    """A gateway whose next answer a test chooses: a status with a body, or none while it `hangs`."""
 
     def __init__(self) -> None:
         self.status = 200

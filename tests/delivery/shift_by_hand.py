@@ -29,7 +29,7 @@ def restored(redis: Redis, copy: dict[str, bytes]) -> None:
 
 
 def epoch(redis: Redis, account: Account) -> bytes | str | None:
-    """It changes with every rebuilding."""
+    """Return the mark of the limiter's state, which changes each time the state is rebuilt."""
     return redis.hget(keys(account)[1], "epoch")
 
 

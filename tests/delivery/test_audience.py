@@ -1,4 +1,4 @@
-"""Who would get a reminder, counted before there is a run."""
+"""The recipients of a reminder, counted before there is a run."""
 
 from collections import Counter
 

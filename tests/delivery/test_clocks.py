@@ -1,4 +1,4 @@
-"""Which clock is called wrong, and by how much."""
+"""The clock that is called wrong, and by how much."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,7 @@ def test_the_clock_that_is_off_is_named(ahead: dict[str, float], said: str) -> N
 
 
 def test_an_answer_that_took_long_proves_no_disagreement() -> None:
-    """What was under way for a minute may have been read at any moment of it."""
+    """An answer that was under way for a minute may have been read at any moment of it."""
     late = clock(MINUTE, doubt_ms=MINUTE)
     assert Clocks(redis=late, database=clock(0), worker=clock(0)).disagreement(TOLERANCE) == ""
     off = clock(2 * MINUTE, doubt_ms=MINUTE)

@@ -132,7 +132,7 @@ def test_the_status_is_a_sentence(run: Run) -> None:
 
 
 def while_sleeping(act: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of this command alone: other threads sleep too."""
+    """Call `act` when the command sleeps; other threads sleep as usual."""
     monkeypatch.setattr(run_status, "time", SimpleNamespace(sleep=act, monotonic=time.monotonic))
 
 

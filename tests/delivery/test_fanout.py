@@ -1,4 +1,4 @@
-"""How a run is made."""
+"""The making of a run."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

@@ -64,7 +64,7 @@ def rows() -> list[list[str]]:
 
 
 def verdict_of(told: str, cause: str) -> Verdict:
-    """What the code decides in the case that a row describes."""
+    """Return what the code decides in the case that a row describes."""
     name = re.match(r"`(\w+)`", told)
     assert name is not None
     words = [*re.split(r"`,? ?|, ", told), *cause.split(", ")]

@@ -31,7 +31,7 @@ class Send:
 
 
 def allowed_from(sent: Sequence[Send], now: datetime) -> datetime:
-    """When the account's limits let the next one out, by counting: 3 to 5 minutes apart, 10 an hour, 50 a day."""
+    """Return when the limits allow the next message, by counting: 3 to 5 minutes apart, 10 an hour, 50 a day."""
     at = now
     if sent:
         at = max(at, sent[-1].at + 3 * MINUTE + Random(len(sent)).random() * 2 * MINUTE)
@@ -113,7 +113,7 @@ def test_all_of_it_leaves_never_bunched_and_never_over_the_caps(
 def test_what_is_planned_after_an_outage_does_not_wait_for_what_was_held_up(
     seed: int, a_day: int, outage: datetime, hours: int
 ) -> None:
-    """As a plan would have it: 10 minutes apart, at most 6 an hour and 48 a day, for three days."""
+    """The plan: 10 minutes apart, at most 6 an hour and 48 a day, for three days."""
     rng = Random(seed)
     tens = [day * 144 + ten for day in range(3) for ten in sorted(rng.sample(range(144), a_day))]
     back = outage + hours * HOUR

@@ -46,7 +46,7 @@ def limits(draw: st.DrawFn) -> Limits:
 
 
 def none_looser(strict: Limits, loose: Limits) -> bool:
-    """Whether `strict` allows nothing that `loose` forbids, value by value."""
+    """Return whether `strict` allows nothing that `loose` forbids, value by value."""
 
     def cap(of: int | None) -> float:
         return of or math.inf

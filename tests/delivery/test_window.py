@@ -57,7 +57,7 @@ def clock_changes(zone: str) -> tuple[datetime, ...]:
 
 
 def odd_fall_back_around(zone: str, at: datetime) -> bool:
-    """Whether a clock goes back near `at` by something else than one whole hour on the hour.
+    """Return whether a clock goes back near `at` by something else than one whole hour on the hour.
 
     Only then can the hours of a window come in two pieces, of which one is used.
     """

@@ -74,7 +74,7 @@ def test_another_name_is_not_answered(server: Nginx) -> None:
     ],
 )
 def test_a_body_that_is_too_large_is_refused_by_its_length(server: Nginx, path: str, size: int) -> None:
-    """Of the body nothing is sent: Daphne would wait for it, and nobody would answer."""
+    """The body is not sent: Daphne would wait for it, and never answer."""
     line = server.connect()
     line.sendall(f"POST {path} HTTP/1.1\r\nHost: {NAME}\r\nContent-Length: {size}\r\n\r\n".encode())
     assert line.recv(64).startswith(b"HTTP/1.1 413 ")

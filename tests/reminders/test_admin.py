@@ -48,7 +48,7 @@ def change_url(reminder: Reminder) -> str:
 
 
 def form(reminder: Reminder, **changed: Any) -> dict[str, Any]:
-    """What a browser sends for a reminder's page when nothing inside it is touched."""
+    """Return the form that a browser sends for a reminder's page when nothing is changed."""
     empty = {f"{name}-{count}_FORMS": 0 for name in INLINES for count in ("TOTAL", "INITIAL")}
     typed = {name: getattr(reminder, name) for name in TYPED}
     return typed | {"send_days": [1, 2]} | empty | changed
@@ -178,7 +178,7 @@ def ready(owner: User) -> Reminder:
 
 
 def act(client: Client, action: str, *chosen: Reminder, **more: Any) -> list[str]:
-    """What staff are told after an action of the list."""
+    """Do an action of the list, and return what staff are told."""
     sent = {"action": action, "_selected_action": [reminder.pk for reminder in chosen]} | more
     answer = client.post(reverse("admin:reminders_reminder_changelist"), sent, follow=True)
     return [str(message) for message in answer.context["messages"]]
@@ -222,7 +222,7 @@ def test_firing_asks_first_and_says_how_many_it_reaches(staff_client: Client, re
 @pytest.mark.django_db
 def test_a_draft_is_not_fired(staff_client: Client, ready: Reminder) -> None:
     (told,) = act(staff_client, "fire_now", ready, confirmed="yes")
-    assert told == "Fair is a draft or archived. Schedule it first, then fire it."
+    assert told == "Fair is a draft or archived. Schedule it first, then send it."
     assert not ready.runs.exists()
 
 

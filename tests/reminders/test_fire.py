@@ -94,6 +94,6 @@ def test_those_who_may_touch_a_reminder_may_fire_it(who: str, request: pytest.Fi
 def test_others_may_not(who: str, request: pytest.FixtureRequest) -> None:
     owner: User = request.getfixturevalue("owner")
     reminder = ReminderFactory.create(owner=owner, around_the_clock=True, recipients=1)
-    with pytest.raises(PermissionDenied, match="not yours to change"):
+    with pytest.raises(PermissionDenied, match="You may not change"):
         fire(reminder, by=request.getfixturevalue(who))
     assert not reminder.runs.exists()

@@ -1,4 +1,4 @@
-"""How many a reminder reaches: counted each time where they are few, kept for a while where they are many."""
+"""The number of recipients of a reminder: counted each time where it is small, kept for a while where it is large."""
 
 from datetime import UTC, datetime, timedelta
 

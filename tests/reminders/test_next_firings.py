@@ -1,4 +1,4 @@
-"""What fires next, in the terminal."""
+"""The next firings, in the terminal."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What becomes of a request, and what the log says about it."""
+"""The answers to requests, and the lines of the log about them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the page reads."""
+"""The data that the page reads."""
 
 import asyncio
 import re

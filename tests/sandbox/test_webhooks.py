@@ -1,4 +1,4 @@
-"""What the sandbox reports, to a listener of the test's own."""
+"""The reports of the sandbox, sent to a listener of the test."""
 
 import asyncio
 import hmac

@@ -1,1 +1,1 @@
-"""One pump's minute with one account."""
+"""The work of one pump on one account, for about a minute."""

@@ -1,4 +1,4 @@
-"""What the results of a shift mean for its runs and for its account."""
+"""Applies the results of a shift to its runs and to its account."""
 
 from functools import partial
 

@@ -28,7 +28,7 @@ LOOK_AROUND = 2.0  # seconds until a shift that waits looks whether its worker s
 
 
 class Shift:
-    """One pump's minute with one account."""
+    """The work of one pump on one account, for about a minute."""
 
     def __init__(
         self, account: Account, lease: Lease, transport: Transport, *, stopping: threading.Event

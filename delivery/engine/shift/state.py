@@ -1,4 +1,4 @@
-"""What the parts of a shift share: its account, its agenda, its messages in flight and what it waits for."""
+"""The state that the parts of a shift share: account, agenda, messages in flight, and the reason to wait."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ LOOK_AGAIN = 1.0  # seconds until a run of which nothing could be claimed is loo
 
 
 class ShiftState:
-    """What one shift holds, and how it gives back what it does not send.
+    """The state of one shift. It also gives back the messages that the shift does not send.
 
     The refill runs beside the round, and both change this object. All of them run on one event loop, so nothing
     changes between two `await`s.

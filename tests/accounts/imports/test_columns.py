@@ -1,4 +1,4 @@
-"""What columns mean, guessed; and what a row becomes."""
+"""Guesses of the meanings of columns, and the recipients that rows become."""
 
 import pytest
 

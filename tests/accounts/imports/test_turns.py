@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
 @pytest.fixture(autouse=True)
 def places(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """What is sent for a worker, instead of a broker."""
+    """Collect the messages to workers, in place of a broker."""
     long_tasks.cache_clear()
     sent: list[int] = []
     monkeypatch.setattr(stages, "_send", lambda job_id, **_: sent.append(job_id))

@@ -26,7 +26,7 @@ def url(name: str, *args: object) -> str:
 
 
 def columns(**changes: object) -> dict[str, object]:
-    """What the page of columns sends when nothing is corrected."""
+    """Return the form that the page of columns sends when nothing is corrected."""
     return {
         "channel": "whatsapp",
         "region": "",

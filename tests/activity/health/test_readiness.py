@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def empty_redis(redis: Redis) -> None:
-    """Nobody has been seen."""
+    """Remove all heartbeats: no process has been seen."""
 
 
 @pytest.fixture

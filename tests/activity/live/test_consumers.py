@@ -90,13 +90,13 @@ def change(run: Run, **values: object) -> None:
 
 @database_sync_to_async
 def leave_unheard(mate: User) -> None:
-    """As an update in SQL would: no signal is sent."""
+    """Change the row as SQL would: no signal is sent."""
     TeamMate.objects.filter(mate=mate)._raw_delete("default")
 
 
 @pytest.fixture(autouse=True)
 def _clean(redis: Redis, settings: Settings) -> Iterator[None]:
-    """No group and no place of another test is left."""
+    """Remove the groups and places of other tests."""
     settings.ALLOWED_HOSTS = [HOST.decode(), "testserver"]
     places.cache_clear()
     yield
@@ -142,7 +142,7 @@ async def test_another_sites_page_opens_no_socket(cookies: dict[str, bytes], ori
 async def test_a_page_that_calls_our_address_its_own_opens_no_socket(
     cookies: dict[str, bytes], host: bytes
 ) -> None:
-    """By DNS rebinding a page anywhere has a name that leads here: its host and its origin are the same."""
+    """With DNS rebinding, a foreign page has a name that leads here: its host and its origin are the same."""
     assert await refused("/ws/me/", cookies["owner"], origin=b"https://" + host, host=host) == 1000
 
 
@@ -311,7 +311,7 @@ async def lived(opened: WebsocketCommunicator) -> None:
 async def test_a_socket_that_broke_leaves_its_place(
     owner: User, cookies: dict[str, bytes], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody says goodbye for a socket that ended with an error, as when Redis goes away."""
+    """A socket that ends with an error, as when Redis goes away, does not disconnect properly."""
 
     async def gone(_self: RedisChannelLayer, _channel: str) -> None:
         raise ConnectionError("Redis is away.")

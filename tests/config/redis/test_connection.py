@@ -86,7 +86,7 @@ def test_a_server_that_drops_every_packet_costs_seconds(dropping: int) -> None:
 
 
 def test_a_server_that_refuses_connections_is_asked_every_time() -> None:
-    """It may be back at any moment, and saying no costs it nothing."""
+    """It may be back at any moment, and a refusal comes at once."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(NoConnectionError):

@@ -130,7 +130,7 @@ class Visitor:
     admin: bool
 
     def addresses(self, *, plain: bool = True) -> list[str]:
-        """All but those that log out: whatever is asked after them would be asked by nobody."""
+        """Return all addresses but those that log out: after them, requests would have no user."""
         found = [
             each
             for each in addresses()

@@ -1,4 +1,4 @@
-"""Who sent a request: a trusted proxy is believed, and nobody else."""
+"""The sender of a request: only a trusted proxy is believed."""
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 class Pump:
-    """As much of a pump as `Batches` sees: a run, and targets that were claimed for an account."""
+    """The part of a pump that `Batches` sees: a run, and targets that were claimed for an account."""
 
     def __init__(self, *, targets: int = 2) -> None:
         self.account: Account = AccountFactory.create(fence=1)
@@ -84,7 +84,7 @@ async def opened() -> AsyncIterator[Batches]:
 
 @contextmanager
 def held(*rows: Run | RunTarget) -> Iterator[threading.Event]:
-    """Somebody else has locked the rows, until the event is set."""
+    """Lock the rows in another thread, until the event is set."""
     locked, release = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -46,7 +46,7 @@ def ahead(shift: Shift, redis: Redis, by_ms: int) -> None:
 
 
 def look() -> None:
-    """What every worker does every few seconds."""
+    """Look at the clocks, as every worker does every few seconds."""
     consumer = Consumer()
     FindQueues(consumer).look(consumer)
 
@@ -141,7 +141,7 @@ def test_nothing_is_sent_by_a_worker_whose_clock_is_off_and_it_says_so(
 def test_an_account_that_slept_when_the_clock_of_its_worker_was_set_says_so_once_it_is_due(
     stage: Stage, redis: Redis, hours: int
 ) -> None:
-    """No tick comes through: it has expired for a clock that is ahead, and is not obeyed by one that is behind."""
+    """No tick works: a clock that is ahead finds it expired, and one that is behind does not obey it."""
     asleep, later = stage.account(), stage.account()
     stage.fire(asleep, later, to=4)
     Account.objects.update(waiting_for=WaitReason.PER_HOUR)

@@ -257,7 +257,7 @@ def test_a_permit_that_was_not_used_is_given_back(stage: Stage, patient: Setting
 
 
 class Desk:
-    """As much of `Batches` as the look asks: it gives leave, refuses, fails or takes its time."""
+    """The part of `Batches` that the look asks: it gives leave, refuses, fails or is slow."""
 
     def __init__(self, answer: Callable[[Intent], Begun | None]) -> None:
         self.answer = answer

@@ -34,7 +34,7 @@ def test_a_lease_is_renewed_while_it_is_kept(redis: Redis, settings: Settings) -
 def test_leases_are_renewed_while_the_loop_waits_for_names_and_files(
     redis: Redis, settings: Settings
 ) -> None:
-    """Both are looked up in threads of the loop, of which there are few."""
+    """Both use threads of the loop, of which there are few."""
     settings.LEASE_SECONDS = 2
     lease = acquire(redis, 1, ttl_ms=300, next_fence=lambda: 1)
     assert lease is not None
@@ -105,7 +105,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def loses(lease: Lease, *, within: float) -> bool:
-    """Whether the lease was lost, within so many seconds."""
+    """Return whether the lease was lost within so many seconds."""
 
     async def scene() -> bool:
         renewals, lost = LeaseRenewals(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""Which run an account serves next, and when it rests: on time first where its profile says so (SPEC P9)."""
+"""The run that an account serves next, and when it waits: on time first where its profile says so (SPEC P9)."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Which state of the limiter a shift believes (SPEC P8)."""
+"""The states of the limiter that a shift believes (SPEC P8)."""
 
 from datetime import UTC, datetime
 from threading import Thread
@@ -54,7 +54,7 @@ def test_an_older_redis_between_two_shifts_is_not_believed(account: Account, red
 
 
 def test_an_older_redis_in_the_middle_of_a_shift_is_not_believed(account: Account, redis: Redis) -> None:
-    """It has the same lease: a replica took over that had not heard of the last seconds."""
+    """The lease is the same: a replica took over that misses the last seconds."""
     shift = Shift(account)
     assert shift.send(1) == 1
     shift.permits.report()
@@ -105,7 +105,7 @@ def test_a_stale_pump_of_the_same_process_takes_nothing_away(account: Account, r
 
 
 def test_what_a_stale_pump_lands_late_is_counted_by_when_it_landed(account: Account, redis: Redis) -> None:
-    """It knows that it lost its lease, and its message was in the air for longer than the next pump could know."""
+    """It knows that it lost its lease, and its message was under way for longer than the next pump could know."""
     stale = Shift(account)
     granted = stale.permits.take(cost=1, error_rate=0, in_hand={}, in_flight=0)
     assert isinstance(granted, Granted)

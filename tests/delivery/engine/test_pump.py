@@ -487,7 +487,7 @@ def test_the_breaker_leaves_a_run_alone_at_exactly_a_fifth(stage: Stage) -> None
 
 
 def test_no_sliding_minute_has_more_than_the_limit(stage: Stage, quick: Settings) -> None:
-    """Of a minute that lasts one second."""
+    """The minute lasts one second here."""
     quick.MINUTE_SECONDS = 1
     account = stage.account(per_minute=20)
     serve(stage.fire(account, to=30), account)
@@ -528,7 +528,7 @@ def test_a_limiter_that_forgot_is_rebuilt_and_nothing_bursts(
 def test_permits_for_parts_to_come_count_when_the_limiter_forgets(
     stage: Stage, quick: Settings, redis: Redis
 ) -> None:
-    """Of a minute that lasts two seconds, and a log that was evicted while the lease stayed."""
+    """The minute lasts two seconds here, and the log was evicted while the lease stayed."""
     quick.MINUTE_SECONDS = 2
     quick.PART_GAP_MIN_MS = quick.PART_GAP_MAX_MS = 100
     account = stage.account(per_minute=12)

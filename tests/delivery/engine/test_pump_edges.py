@@ -66,7 +66,7 @@ def test_a_message_that_a_process_held_up_for_longer_than_its_lease_is_looked_at
 
 
 def test_a_shift_that_has_nothing_to_do_while_it_refills_lets_the_others_go_on(stage: Stage) -> None:
-    """All shifts of a worker share one loop: one that went round without waiting would stop them all."""
+    """All shifts of a worker share one loop: one that never waited would stop them all."""
     shift = shift_of(stage.account())
 
     async def scene() -> float:
@@ -308,7 +308,7 @@ def test_a_pause_while_the_last_message_lands_leaves_nothing_to_resume(stage: St
 
 
 def test_no_message_is_ever_tried_more_than_five_times(stage: Stage, quick: Settings) -> None:
-    """Not over crashes either: what had begun counts."""
+    """Crashes included: an attempt that had begun counts."""
     account = stage.account()
     stage.behave(account, error_rate=1)
     run = stage.fire(account, to=1)

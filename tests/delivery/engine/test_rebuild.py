@@ -1,4 +1,4 @@
-"""What the ledger remembers of an account (SPEC P8)."""
+"""The knowledge of the ledger about an account (SPEC P8)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a dead pump left behind (SPEC R7, R8)."""
+"""The targets and runs that a dead pump left behind (SPEC R7, R8)."""
 
 from datetime import timedelta
 

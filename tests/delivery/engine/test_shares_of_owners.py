@@ -81,7 +81,7 @@ async def test_what_finds_no_thread_in_time_was_not_sent(silent: SilentServer) -
 
 @pytest.mark.django_db(transaction=True)
 class TestMailboxes:
-    """In an event loop of its own, since `poll_all` brings one along."""
+    """These run in a separate thread, since `poll_all` has its own event loop."""
 
     @pytest.fixture
     def mailbox(self) -> Iterator[MailboxServer]:

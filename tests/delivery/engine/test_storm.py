@@ -97,7 +97,7 @@ class Storm:
             time.sleep(0.01)
 
     def calm_down(self) -> None:
-        """Nobody troubles them any more: all comes to an end."""
+        """End all trouble, and wait until every run has ended."""
         for account in self.accounts:
             self.stage.behave(account, error_rate=0)
         for _ in range(20):

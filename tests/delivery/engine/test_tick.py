@@ -1,4 +1,4 @@
-"""What beat does every few seconds."""
+"""The work that beat does every few seconds."""
 
 from datetime import timedelta
 

@@ -215,7 +215,7 @@ def test_an_account_that_a_person_or_its_service_stopped_is_not_asked_about(
 def test_the_cause_that_is_told_is_the_one_of_now(
     stage: Stage, short: Settings, script: ScriptedGateway
 ) -> None:
-    """From errors to silence and back, while only questions are asked and no message leaves."""
+    """The trouble changes from errors to silence and back, while only questions are asked and no message leaves."""
     account = account_at(stage, script)
     run = stage.fire(account, to=2)
     script.answers, script.state = (lambda _: REFUSED), BROKEN

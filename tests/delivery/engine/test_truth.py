@@ -1,4 +1,4 @@
-"""What pages say while a real gateway is down, hangs, fails or asks for less, stage by stage (SPEC U6)."""
+"""The sentences of pages while a real gateway is down, hangs, fails or sets a rate limit (SPEC U6)."""
 
 import re
 import threading
@@ -43,7 +43,7 @@ def text_of(response: object) -> str:
 
 
 def pages(stage: Stage, account: Account, run: Run) -> dict[str, str]:
-    """What each door says of the account, without markup."""
+    """Return what each page says about the account, without markup."""
     client = Client()
     client.force_login(stage.owner)
     urls = {
@@ -101,7 +101,7 @@ def test_a_gateway_that_refuses_everybody(
 
 
 def test_a_gateway_that_fails_again_and_again(stage: Stage, account: Account, waha: FaultyGateway) -> None:
-    """Without a key each 500 is in doubt: a handful of them in a row stops the account, not a thousand."""
+    """Without a key each 500 is in doubt: a handful of them in a row stops the account."""
     run = stage.fire(account, to=20)
     waha.say(500, {"message": "the database is away"})
     pump.pump(account.pk)

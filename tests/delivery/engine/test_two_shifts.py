@@ -59,7 +59,7 @@ def taken_over(account: Account) -> tuple[Run, list[int]]:
 
 
 def together(*batches: list[Intent]) -> list[list[Begun | None]]:
-    """What each pump is answered when all of them ask within one statement."""
+    """Return the answer to each pump when all of them ask within one statement."""
 
     async def scene() -> list[list[Begun | None]]:
         shared = Batches()

@@ -211,7 +211,7 @@ def _somebody_waits_for_a_lock() -> bool:
 
 @pytest.mark.parametrize("wakes", [True, False], ids=["waits", "has nothing to send"])
 def test_an_account_that_waits_looks_again_when_its_limits_change(account: Account, wakes: bool) -> None:
-    """In the admin as everywhere else: it may have been told to sleep until tomorrow."""
+    """The change may come from the admin or a page, and the account may wait until tomorrow."""
     limit = LimitFactory.create(account=account, per_day=5)
     tomorrow = timezone.now() + timedelta(days=1)
     for change in (limit.save, limit.delete):

@@ -1,4 +1,4 @@
-"""How a worker finds its account queues."""
+"""The account queues that a worker finds."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ from tests.factories import AccountFactory
 
 
 class Consumer:
-    """As much of Celery's consumer as the step touches."""
+    """The part of Celery's consumer that the step uses."""
 
     hostname = "worker@test"
 

@@ -1,4 +1,4 @@
-"""What is reported becomes: receipts on targets, moves of accounts, messages handed on. Each once, in any order."""
+"""The effects of reports: receipts on targets, moves of accounts, messages passed on. Each once, in any order."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What somebody says while their message is being sent, by the real engine to the real sandbox."""
+"""Replies that come while a message is being sent, by the real engine to the real sandbox."""
 
 import threading
 
@@ -13,7 +13,7 @@ from tests.reminders.conversations.conversation import hear
 
 
 def say_after(stage: Stage, account: Account, who: Recipient, text: str, *, messages: int) -> None:
-    """They write once so many messages have arrived, while the pump is still at work."""
+    """Write as the recipient after so many messages have arrived, while the pump still works."""
     thread = threading.Thread(target=pump.pump, args=(account.pk,))
     thread.start()
     while thread.is_alive() and len(stage.received(account)) < messages:

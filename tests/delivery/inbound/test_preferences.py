@@ -1,4 +1,4 @@
-"""What people told WhatsApp about our messages, instead of us."""
+"""Wishes about our messages that people told WhatsApp, not us."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -23,7 +23,7 @@ def pairs(moves: Moves) -> list[tuple[StrEnum, StrEnum]]:
 
 
 def moves_as_the_table_says(row: models.Model, moves: Moves, old: StrEnum, new: StrEnum, **also: Any) -> bool:
-    """Whether the database does with this move what `moves` says."""
+    """Check that the database allows or refuses this move as `moves` says."""
     try:
         with transaction.atomic():
             type(row)._default_manager.filter(pk=row.pk).update(status=new, **also)

@@ -144,7 +144,7 @@ def test_every_other_move_is_made_and_the_counts_add_up(owner: User, move: str, 
 @pytest.mark.parametrize("move", ["pause", "resume", "cancel", "retry_failed", "archive"])
 def test_others_may_not_steer_a_run(move: str, who: str, request: pytest.FixtureRequest) -> None:
     run = RunFactory.create(reminder__owner=request.getfixturevalue("owner"))
-    with pytest.raises(PermissionDenied, match="not yours to change"):
+    with pytest.raises(PermissionDenied, match="You may not change"):
         RUN_MOVES[move](run, by=request.getfixturevalue(who))
 
 

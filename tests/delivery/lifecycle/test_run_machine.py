@@ -215,7 +215,7 @@ class Life(RuleBasedStateMachine):
                 assert Account.objects.get(pk=account.pk).wake_at is not None
 
     def teardown(self) -> None:
-        """Once nothing goes wrong any more, every run comes to its end, and by itself: only who wakes up works."""
+        """Without further trouble every run ends by itself: only accounts that are woken work."""
         if not hasattr(self, "accounts"):
             return
         for account in self.accounts:
@@ -256,7 +256,7 @@ class Life(RuleBasedStateMachine):
         )
 
     def _may_send(self, account: Account) -> bool:
-        """Whether it has something to send, and nobody who stops it."""
+        """Return whether the account has something to send, and nothing stops it."""
         return RunTarget.objects.filter(
             account=account,
             account__status=AccountStatus.ACTIVE,
@@ -265,7 +265,7 @@ class Life(RuleBasedStateMachine):
         ).exists()
 
     def _sleeps_for_good(self, account: Account) -> bool:
-        """Its runs' windows have closed, and the tick has yet to say so."""
+        """Return whether the windows of its runs have closed, and the tick has not noticed yet."""
         return not Run.objects.filter(
             targets__account=account, status=RunStatus.RUNNING, closes_at__gt=timezone.now()
         ).exists()

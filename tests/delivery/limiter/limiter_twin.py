@@ -75,7 +75,7 @@ class Twin:
         return self._noted()
 
     def dies(self, now: int) -> None:
-        """What the pump had begun counts as arriving now, and the next pump knows of no mark."""
+        """End the pump: what it had begun counts as arriving now, and the next pump knows no mark."""
         for message in self._open():
             message.seen = max(message.start, now)
         self.forget()
@@ -95,7 +95,7 @@ class Twin:
         return self.knows
 
     def _late(self, settled: Mapping[str, int], returned: Sequence[str]) -> LeaseLost:
-        """News of a pump that lost its lease."""
+        """Apply the report of a pump that lost its lease."""
         self._settle_and_return(settled, returned)
         self.disturbed = self.disturbed or bool(settled or returned)
         return LeaseLost()
@@ -192,7 +192,7 @@ class Twin:
         self.day = day
 
     def _trim(self, now: int, ask: Ask) -> None:
-        """No message is lost here, but what the limiter trims is no longer known by name."""
+        """Forget the names of messages that the limiter trims; the messages still count."""
         self.reach = self._reach(ask.pace)
         until = min(now - self.reach, self.day.end_ms - 1)
         for message in self.messages:
@@ -244,7 +244,7 @@ class Twin:
         return at - self._last() >= pace.batch_pause_ms
 
     def _last(self) -> int:
-        """From when on a batch pause counts: the last message may have left later than planned."""
+        """Return when a batch pause begins: the last message may have left later than planned."""
         return max(self.ended, self._last_start())
 
     def _batch_is_full(self, ask: Ask) -> bool:

@@ -484,7 +484,7 @@ def test_what_a_stale_pump_reports_makes_the_holder_count_by_the_ledger(pump: Pu
 
 
 def test_an_older_copy_of_the_same_server_is_not_believed(pump: Pump, redis: Redis) -> None:
-    """As when a proxy switches to a backup, and back: the same data but for the last seconds."""
+    """A proxy may switch to a backup and back: the same data without the last seconds."""
     keys = [f"paceline:{{{ACCOUNT}}}:message:{name}" for name in ("log", "state")]
     pump.pace = replace(UNLIMITED, per_minute=2)
     pump.take()

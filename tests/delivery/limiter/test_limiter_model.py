@@ -124,7 +124,7 @@ class TwinMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), by_loser=st.booleans())
     def settle_and_return_some(self, data: st.DataObject, by_loser: bool) -> None:
-        """Of any age, and whatever had become of them before."""
+        """Settle and return permits of any age, whatever was reported of them before."""
         some = st.lists(st.sampled_from(self.permits[-12:]), max_size=4) if self.permits else st.just([])
         settled = {permit: self.now - data.draw(st.integers(-3, 30)) for permit in data.draw(some)}
         returned = data.draw(some)
@@ -198,7 +198,7 @@ class TwinMachine(RuleBasedStateMachine):
 
     @rule(wish=wishes, by=st.sampled_from([-HOUR, -6, 6, HOUR]))
     def redis_clock_jumps(self, wish: Wish, by: int) -> None:
-        """It is refused without a trace, and goes on once the clock is right again."""
+        """The call is refused and changes nothing; it works again once the clock is right."""
         expected = Expected(earliest_ms=self.now - 5, latest_ms=self.now + 5)
         self.now += by
         assert self.answers_alike(replace(self.asked(wish), expected=expected)) == WrongClock(now_ms=self.now)
@@ -397,7 +397,7 @@ class Sending:
             self.starts[permit] = unit.at_ms
 
     def die(self) -> None:
-        """What had not arrived never will; of what had, the next pump does not know when."""
+        """End the pump: messages that had not arrived never will; for the others the next pump does not know when."""
         for permit, sent in list(self.in_flight.items()):
             if sent.seen <= self.now:
                 self.finish(permit, replace(sent, answered=self.now))

@@ -14,7 +14,7 @@ batches = st.none() | st.tuples(st.integers(1, 500), st.floats(1, 600))
 
 @st.composite
 def values(draw: st.DrawFn) -> Values:
-    """What one source says, with holes."""
+    """Generate the values of one source, some of them missing."""
     gap, batch = draw(pairs) or (None, None), draw(batches) or (None, None)
     return {
         "per_minute": draw(caps),

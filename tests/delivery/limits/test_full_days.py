@@ -145,7 +145,7 @@ def at(moment: datetime) -> Any:
 
 
 def filled(owner: User, **values: Any) -> Run:
-    """At noon in Kuala Lumpur, two of five are sent, and that is all that the account may today."""
+    """A run at noon in Kuala Lumpur: two of five are sent, and the account may send no more today."""
     account = AccountFactory.create(owner=owner, zone="Asia/Kuala_Lumpur")
     LimitFactory.create(account=account, per_day=2)
     given = {"accounts": [account], "recipients": 5, "zone": "Asia/Kuala_Lumpur"}

@@ -52,7 +52,7 @@ def said(command: str, **options: Any) -> tuple[int, str]:
 
 
 def spoil(run: Run) -> None:
-    """By hand in the database: everything on Friday."""
+    """Plan everything for Friday, directly in the database."""
     RunTarget.objects.filter(run=run).update(not_before=WEDNESDAY + timedelta(days=2, hours=1))
 
 

@@ -1,4 +1,4 @@
-"""Which limits hold an account, and when its permits lie."""
+"""The limits that apply to an account, and the times of its permits."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""How a warm-up moves on from day to day."""
+"""The progress of a warm-up from day to day."""
 
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def account(owner: User) -> Account:
-    """It warms up, and everything up to Tuesday is counted."""
+    """An account that warms up, with all days up to Tuesday counted."""
     return AccountFactory.create(
         owner=owner, warming_up=True, zone="Pacific/Auckland", warmup_counted_on=date(2026, 3, 10)
     )

@@ -22,7 +22,7 @@ few = st.integers(0, 500)
 
 
 def one_by_one(spacing: Spacing, count: int) -> list[float]:
-    """When targets begin, found step by step from what the limits say."""
+    """Return when targets begin, computed step by step from the limits."""
     times: list[float] = []
     for _ in range(count):
         at = times[-1] + spacing.gap if times else 0.0

@@ -1,4 +1,4 @@
-"""All sending is stopped: nothing leaves after it, everybody is told why, and it goes on when it is started."""
+"""Stopping all sending: nothing leaves afterwards, every page says why, and starting continues it."""
 
 from io import StringIO
 from typing import Any
@@ -102,7 +102,7 @@ def test_a_worker_with_sending_off_sends_nothing_and_leaves_a_stop_behind(
     assert found is not None
     assert found.sentence() == (
         "All sending is stopped: SENDING=off in the environment of a worker. "
-        "Nothing leaves until somebody starts it again."
+        "Nothing is sent until somebody starts it again."
     )
 
 
@@ -120,10 +120,10 @@ def test_only_staff_stop_everybody_and_only_those_who_work_for_an_owner_theirs(
     owner: User, mate: User, reader: User, stranger: User, staff: User
 ) -> None:
     for person in (owner, mate, reader, stranger):
-        with pytest.raises(PermissionDenied, match="not yours to stop"):
+        with pytest.raises(PermissionDenied, match="You may not stop or start"):
             stop_sending.stop(None, by=person)
     for person in (reader, stranger):
-        with pytest.raises(PermissionDenied, match="not yours to stop"):
+        with pytest.raises(PermissionDenied, match="You may not stop or start"):
             stop_sending.stop(owner, by=person)
     for person in (owner, mate, staff):
         assert stop_sending.stop(owner, by=person) is True
@@ -183,7 +183,7 @@ def test_commands_stop_and_start(owner: User, settings: Settings) -> None:
     assert said("start_sending").startswith(
         "All sending continues.\nWorkers that run with SENDING=off still send"
     )
-    with pytest.raises(CommandError, match="not yours to stop"):
+    with pytest.raises(CommandError, match="You may not stop or start"):
         said("stop_sending", "--as", "owner")
     with pytest.raises(CommandError, match="There is no user nobody"):
         said("stop_sending", "--owner", "nobody")

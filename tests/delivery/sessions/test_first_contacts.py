@@ -45,7 +45,7 @@ FIRST = {"new", "was refused before", "known to another account"}
 
 
 def held(people: dict[str, Recipient]) -> set[str]:
-    """Who waits."""
+    """Return the recipients whose targets wait."""
     waiting = RunTarget.objects.filter(status="pending", not_before__gt=timezone.now())
     ids = set(waiting.values_list("recipient_id", flat=True))
     return {name for name, recipient in people.items() if recipient.pk in ids}

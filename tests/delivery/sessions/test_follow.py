@@ -1,4 +1,4 @@
-"""What a service's word makes of an account."""
+"""The status that an account gets from what its service says."""
 
 import pytest
 

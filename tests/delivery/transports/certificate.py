@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 def self_signed(
     folder: Path, *, name: str = "localhost", begins: float = -1, ends: float = 1
 ) -> tuple[ssl.SSLContext, Path]:
-    """What a server needs, and the file in which a client finds it trusted. It is valid from and to so many days."""
+    """Return a context for a server, and the file with which a client trusts it; valid from and to so many days."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What every transport owes the engine, as tests that run over each kind.
+"""The contract between the engine and every transport, as tests that run over each kind.
 
 To put a kind under contract: write a `Harness` (for HTTP a small faithful server: `gateway.Gateway`), and a
 class `TestKind(TransportContract, ...)` with `service` set to it and one contract for each thing that the kind
@@ -52,7 +52,7 @@ DELIVERS = {Scenario.BREAKS_AFTER, Scenario.HANGS, Scenario.CUTS, Scenario.GARBA
 
 
 class Stage:
-    """What every contract needs: the service, and the kind's transports to it."""
+    """The service of a contract, and the kind's transports to it."""
 
     service: ClassVar[type[Harness]]
 
@@ -337,7 +337,7 @@ class TransportContract(Stage):
 
 
 class KeyContract(Stage):
-    """Of a kind whose service delivers the same key once."""
+    """The contract of a kind whose service delivers the same key once."""
 
     async def test_the_same_key_at_the_same_moment_delivers_once_too(
         self, transport: Transport, harness: Harness, text: Message
@@ -355,7 +355,7 @@ class KeyContract(Stage):
 
 
 class HandleContract(Stage):
-    """Of a kind whose service keeps a file, to be sent many times."""
+    """The contract of a kind whose service keeps a file, to be sent many times."""
 
     async def test_a_file_is_uploaded_once_and_sent_many_times(
         self, transport: Transport, harness: Harness
@@ -405,7 +405,7 @@ class HandleContract(Stage):
 
 
 class InlineMediaContract(Stage):
-    """Of a kind whose files travel with each message."""
+    """The contract of a kind whose files travel with each message."""
 
     async def test_a_file_arrives_whole_with_its_name_and_caption(
         self, transport: Transport, harness: Harness
@@ -437,7 +437,7 @@ class InlineMediaContract(Stage):
 
 
 class GroupContract(Stage):
-    """Of a kind that can list whom the account reaches."""
+    """The contract of a kind that can list whom the account reaches."""
 
     async def test_recipients_have_an_address_and_a_name(self, transport: Transport) -> None:
         contacts = [contact async for contact in transport.recipients()]

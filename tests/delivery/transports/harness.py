@@ -1,4 +1,4 @@
-"""What a transport is tested against: a service that can be made to misbehave, and a way to look behind it."""
+"""The service that a transport is tested against: it can be made to misbehave, and shows what it received."""
 
 import hashlib
 import io
@@ -30,7 +30,7 @@ PICTURE = b"\x89PNG\r\n\x1a\n not really"
 
 
 class Scenario(StrEnum):
-    """What a service can be made to do with every message."""
+    """The ways in which a service can treat every message."""
 
     RATE_LIMITS = auto()  # after one accepted message
     NOT_CONNECTED = auto()
@@ -95,23 +95,23 @@ class Harness(ABC):
 
     @abstractmethod
     def credentials_on(self, port: int) -> dict[str, str]:
-        """The same account on a service at another port of this machine."""
+        """Return the credentials of the same account on a service at another port of this machine."""
 
     @abstractmethod
     def wrong_credentials(self) -> dict[str, str]:
-        """The same account with a secret that is not its own, and contains SECRET too."""
+        """Return credentials with a wrong secret, which contains SECRET too."""
 
     @abstractmethod
     def enter(self, scenario: Scenario) -> None:
-        """From the next message on."""
+        """Behave as the scenario says, from the next message on."""
 
     @abstractmethod
     def received(self) -> list[Received]:
-        """Everything that reached a recipient, in the order in which it did."""
+        """Return the messages that reached a recipient, in their order."""
 
     @abstractmethod
     def uploads(self) -> int:
-        """How many files were accepted."""
+        """Return how many files were accepted."""
 
 
 @contextmanager

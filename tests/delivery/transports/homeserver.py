@@ -95,7 +95,7 @@ class Homeserver(Harness):
         friend.ask("POST", f"rooms/{room}/join", {})
 
     def encrypt(self, room: str) -> None:
-        """What a client does when somebody switches encryption on."""
+        """Switch encryption on, as a client does."""
         path = f"rooms/{quote(room)}/state/m.room.encryption"
         self.ask("PUT", path, {"algorithm": "m.megolm.v1.aes-sha2"})
 

@@ -53,7 +53,7 @@ USUAL = {
 
 
 def is_wanted() -> bool:
-    """Where it is installed and we may start it; in the continuous integration in any case."""
+    """Return whether its tests must run: where it can be started, and always in the continuous integration."""
     return os.environ.get("POSTFIX_REQUIRED") == "1" or (PROGRAM is not None and os.geteuid() == 0)
 
 

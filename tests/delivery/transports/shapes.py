@@ -18,7 +18,7 @@ Shape = type | frozenset[Any] | re.Pattern[str] | list[Any] | Mapping[str, Any]
 
 
 def misfits(value: object, shape: Shape, at: str = "body") -> list[str]:
-    """Everything that is wrong with the value: a wrong type, a field that is missing, one that nobody knows."""
+    """Return what is wrong with the value: a wrong type, a missing field, an unknown field."""
     match shape:
         case type():
             # In JSON, true is no number.

@@ -79,7 +79,7 @@ class Synapse:
         raise AssertionError("Synapse does not start: " + (self._folder / "output.log").read_text())
 
     def kill(self) -> None:
-        """As the power would."""
+        """Kill the server, as a power failure would."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -99,7 +99,7 @@ class Synapse:
         return str(self.ask("POST", "/_matrix/client/v3/login", told)["access_token"])
 
     def limit(self, user_id: str, *, per_second: int, burst: int) -> None:
-        """What one user may send; 0 and 0 is no limit at all."""
+        """Set how much one user may send; 0 and 0 is no limit."""
         told = {"messages_per_second": per_second, "burst_count": burst}
         self.command(f"v1/users/{quote(user_id)}/override_ratelimit", told)
 

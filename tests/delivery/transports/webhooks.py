@@ -1,4 +1,4 @@
-"""What every kind with webhooks owes: it believes its own service, of now, and nobody else."""
+"""The contract of every kind with webhooks: it believes only fresh requests of its own service."""
 
 import json
 import logging
@@ -27,7 +27,7 @@ JUNK = st.recursive(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """What a service reports, and what we take from it."""
+    """A report of a service, and the events that we read from it."""
 
     body: Mapping[str, Any]
     events: Sequence[InboundEvent]
@@ -37,7 +37,7 @@ class Reported:
 
 
 class WebhookContract(Stage):
-    """Of a kind whose service reports."""
+    """The contract of a kind whose service reports."""
 
     reports: ClassVar[Sequence[Reported]]
     for_others: ClassVar[Mapping[str, Any]]  # a good report of an account that is not ours
@@ -55,7 +55,7 @@ class WebhookContract(Stage):
         return {**super().tables(), "reported": self.reports, "no_reply": no_replies, "stop": words}
 
     def headers(self, body: bytes, secret: str, made_at: datetime) -> dict[str, str]:
-        """What the service puts beside the body; names in lower case."""
+        """Return the headers of the request, with names in lower case."""
         raise NotImplementedError
 
     def body(self, report: Mapping[str, Any], made_at: datetime) -> bytes:

@@ -375,7 +375,7 @@ def test_a_worker_that_lost_the_account_before_it_began_sends_nothing_and_comes_
 def test_a_worker_that_lost_the_account_after_it_began_sends_nothing(
     stage: Stage, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stood still for longer than its lease lived, and nobody has told it yet."""
+    """It was suspended for longer than its lease lasts, and does not know it yet."""
     account = stage.account()
     own(account, stage.owner)
     asked = send.ask(trial(account), by=stage.owner)

@@ -1,4 +1,4 @@
-"""What is said between an account and its recipients, told as services tell it."""
+"""Conversations between an account and its recipients, reported as services report them."""
 
 from datetime import datetime
 from itertools import count

@@ -158,7 +158,7 @@ class Talk(RuleBasedStateMachine):
         self.asked[person.pk] += 1
 
     def _forget_expired(self) -> None:
-        """Whose cooldown has ended may be asked again."""
+        """Recipients whose cooldown has ended may be asked again."""
         for person in Recipient.objects.filter(attempts=0, pk__in=self.asked):
             self.asked[person.pk] = 0
 

@@ -30,7 +30,7 @@ PATIENCE = 20  # seconds after which something hangs
 
 
 def at_once(*work: Callable[[], object]) -> None:
-    """All of it in threads of their own that begin together; whatever one raises is raised here."""
+    """Run the functions in threads that begin together; raise here what one of them raises."""
     barrier = threading.Barrier(len(work))
 
     def begin(each: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""What people really write when they want to hear nothing more, and what only looks like it."""
+"""Sentences that people write when they want no more messages, and sentences that only look like it."""
 # ruff: noqa: RUF001 - letters of many scripts
 
 import pytest

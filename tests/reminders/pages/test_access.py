@@ -1,4 +1,4 @@
-"""Who sees and touches reminders and runs: every address, with every kind of person."""
+"""Access to reminders and runs: every address, with every kind of person."""
 
 import pytest
 from django.test import Client

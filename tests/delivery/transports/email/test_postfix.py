@@ -29,7 +29,7 @@ def text(address: str = READER, words: str = "Grüße 👋🏽, the bus leaves a
 
 
 async def delivered(server: Postfix, mailbox: str, *, count: int) -> list[EmailMessage]:
-    """What is in the mailbox, once as many have come."""
+    """Wait until as many e-mails have come, and return them."""
     for _ in range(400):
         if len(found := server.has_delivered(mailbox)) >= count:
             return found

@@ -1,4 +1,4 @@
-"""What arrives in a mailbox: replies, and what could not be delivered."""
+"""E-mails in a mailbox: replies, and reports of failed deliveries."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime

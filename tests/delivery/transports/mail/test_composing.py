@@ -1,4 +1,4 @@
-"""What an e-mail looks like, as a mail program reads it."""
+"""E-mails as a mail program reads them."""
 
 import email
 import email.policy

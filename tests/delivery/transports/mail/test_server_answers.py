@@ -1,4 +1,4 @@
-"""What a mail server's answer means, as a table."""
+"""The meanings of a mail server's answers, as a table."""
 
 import pytest
 

@@ -283,7 +283,7 @@ class TestRoomsThatTakeNoMessages:
 class TestReplies:
     @pytest.fixture
     async def friend(self, home: Homeserver, synapse: Synapse) -> AsyncIterator[Homeserver]:
-        """Somebody else in the same room."""
+        """Another user in the same room."""
         async with Homeserver(synapse) as friend:
             home.invite(friend)
             yield friend

@@ -117,7 +117,7 @@ def test_a_setting_that_nobody_can_read_stops_the_start(settings: Settings, word
 
 @pytest.fixture
 def listening() -> Iterator[socket.socket]:
-    """Somebody on this machine who is not to be reached."""
+    """A server on this machine that must not be reached."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         yield server

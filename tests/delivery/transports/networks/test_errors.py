@@ -1,4 +1,4 @@
-"""Why a connection failed, in plain words: real sockets, real certificates, real libraries."""
+"""The reasons of failed connections in plain words: real sockets, real certificates, real libraries."""
 
 import asyncio
 import imaplib

@@ -1,4 +1,4 @@
-"""What a WhatsApp message says, as gateways pass it on: words wherever they are, and nothing where nobody wrote."""
+"""The words of WhatsApp messages, as gateways pass them on; none where no person wrote."""
 
 import json
 from typing import Any
