@@ -127,7 +127,7 @@ def test_all_together_ask_for_so_many_codes_an_hour(
     monkeypatch.setattr(own_addresses, "CODES_IN_ALL", 1)
     stranger = OperatorFactory.create()
     own_addresses.reserve_code(AccountFactory.create(owner=stranger), stranger, "+60123456780")
-    with pytest.raises(NotAllowedError, match="everybody together"):
+    with pytest.raises(NotAllowedError, match="in this installation"):
         own_addresses.reserve_code(account, owner, ADDRESS)
 
 

@@ -64,7 +64,7 @@ def test_a_reminder_without_recipients_is_exit_code_1(reminder: Reminder) -> Non
 
 def test_a_stranger_fires_nothing(reminder: Reminder, stranger: User) -> None:
     code, sentence = refused("fire_reminder", reminder.pk, user="stranger")
-    assert (code, "not yours" in sentence) == (1, True)
+    assert (code, "You may not change" in sentence) == (1, True)
 
 
 def test_a_run_is_paused_resumed_and_canceled(run: Run) -> None:
@@ -114,7 +114,7 @@ def test_an_unknown_user_is_exit_code_2(command: str, run: Run) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_somebody_elses_run_is_exit_code_1(command: str, run: Run, stranger: User) -> None:
     code, sentence = refused(command, run.pk, user="stranger")
-    assert (code, "not yours" in sentence) == (1, True)
+    assert (code, "You may not change" in sentence) == (1, True)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

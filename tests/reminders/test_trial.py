@@ -53,7 +53,7 @@ def test_a_test_is_asked_for_and_its_answer_waited_for(logged_in: Client, remind
     assert (trial.account_id, trial.address) == (second.pk, "+60123456789")
     assert trial.values["name"] == "Anna"
     page = logged_in.get(response["Location"]).content.decode()
-    assert "It waits for its account&#x27;s turn." in page
+    assert "Waiting for the account&#x27;s turn." in page
     asked_again = reverse("reminders:test_result", args=[reminder.pk, trial_id])
     assert f'hx-get="{asked_again}"' in page
     store.settle(trial, TrialState.SENT, "Sent to +60123456789.")

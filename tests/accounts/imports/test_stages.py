@@ -184,7 +184,7 @@ def test_confirming_twice_saves_once(owner: User) -> None:
     job = checked(owner)
     again = Import.objects.get(pk=job.pk)
     stages.confirm(job)
-    with pytest.raises(stages.WrongStageError, match="gone on meanwhile"):
+    with pytest.raises(stages.WrongStageError, match="has changed meanwhile"):
         stages.confirm(again)
     stages.confirm(job)
     assert Recipient.objects.count() == 2
@@ -291,7 +291,7 @@ class TestByAWorker:
         job.refresh_from_db()
         progress.Reporter(job.pk).tell(rows=1, share=0.1)
         assert not stages.stalled(job)
-        with pytest.raises(stages.WrongStageError, match="being worked on"):
+        with pytest.raises(stages.WrongStageError, match="is in progress"):
             stages.discard(job)
 
 

@@ -276,7 +276,7 @@ class TestByHand:
         assert as_owner.post(url("add"), typed).status_code == 200
         by_mail = AccountFactory.create(owner=owner, by_email=True)
         answer = as_owner.post(url("add"), typed | {"account": by_mail.pk})
-        assert "of another channel or person" in answer.content.decode()
+        assert "belongs to another channel or person" in answer.content.decode()
 
     def test_one_is_archived_and_brought_back(self, as_owner: Client, ann: Recipient) -> None:
         as_owner.post(url("archive", ann.pk))

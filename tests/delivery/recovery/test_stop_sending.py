@@ -139,7 +139,7 @@ def test_the_page_stops_and_starts_and_every_page_says_so(
         reverse("sending"), {"whose": owner.pk, "to": "stop", "reason": "wrong text"}, follow=True
     )
     assert "Sending is stopped. No messages are sent." in page.content.decode()
-    sentence = "All sending of owner is stopped by owner: wrong text. Nothing leaves until"
+    sentence = "All sending of owner is stopped by owner: wrong text. Nothing is sent until"
     assert sentence in client.get(reverse("dashboard")).content.decode()
 
     client.force_login(stranger)

@@ -89,7 +89,7 @@ def test_another_persons_account_filters_nothing_out_of_theirs(
 def test_days_in_the_wrong_order_are_told_next_to_the_field(client: Client, owner: User) -> None:
     client.force_login(owner)
     answer = client.get(reverse("activity:list"), {"since": "2026-03-05", "until": "2026-03-01"})
-    assert "lies before the first one" in answer.content.decode()
+    assert "is before the first one" in answer.content.decode()
     assert "Enter a valid date" in client.get(reverse("activity:list"), {"since": "x"}).content.decode()
 
 

@@ -64,7 +64,7 @@ def test_what_needs_a_person_is_shown_first_and_the_rest_by_the_address(
     assert failed.count("No such number.") == 2
     assert "Mark sent" not in failed
     assert "Retry failed" in failed
-    assert "None of these" in logged_in.get(url(run), {"status": "pending"}).content.decode()
+    assert "No messages here" in logged_in.get(url(run), {"status": "pending"}).content.decode()
     assert "Mark sent" in logged_in.get(url(run), {"status": "nonsense"}).content.decode()
 
 
