@@ -78,7 +78,11 @@ def test_it_says_in_one_sentence_why_it_is_not_sending(
     ("reason", "minutes", "sentence"),
     [
         ("per_day", 60, "Limit per day reached. Continues <time"),
-        ("slowed", 1, 'Waiting, because the gateway asked us to slow down. Next try in <b class="num" data-countdown='),
+        (
+            "slowed",
+            1,
+            'Waiting, because the gateway asked us to slow down. Next try in <b class="num" data-countdown=',
+        ),
         ("per_day", -1, "Sending, about one message every"),  # that is over
         ("gap", 1, 'Next message in <b class="num" data-countdown='),
         ("", 0, "Sending, about one message every"),
