@@ -38,8 +38,8 @@ def register_webhooks() -> None:
 
 
 @app.task(name=probing.TASK)
-def probe(account_id: int) -> None:
-    probing.probe(account_id)
+def probe() -> None:
+    probing.probe_due()
 
 
 @app.task(name="delivery.poll", expires=10)

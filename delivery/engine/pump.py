@@ -7,6 +7,9 @@ its statements (`loop.py`, `batching.py`).
 
 import threading
 import time
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
 
 import structlog
 from django.db import connection
@@ -36,13 +39,20 @@ def pump(account_id: int) -> None:
     if not contact.there():
         wakeups.pass_on(account_id)  # before the lease: whoever holds it keeps others out
         return
-    if not places.take():
+    owner = _owner_of(account_id)
+    if not places.take(owner):
         wakeups.put_off(account_id)
         return
     try:
         _serve(account_id)
     finally:
-        places.leave()
+        places.leave(owner)
+
+
+@lru_cache(maxsize=100_000)
+def _owner_of(account_id: int) -> int:
+    """Return the owner, who decides only about places: an account that changes hands may count for the old one."""
+    return Account.objects.values_list("owner", flat=True).get(pk=account_id)
 
 
 def _serve(account_id: int) -> None:
@@ -87,6 +97,19 @@ def _transport(account: Account) -> Transport | None:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """An owner who was refused a place: since when, and when last."""
+
+    since: float
+    asked: float
+
+    @property
+    def still(self) -> bool:
+        """Return whether it asked lately: a pump may have found a place with another worker."""
+        return time.monotonic() - self.asked < CROWDED_FOR
+
+
 class Places:
     """The number of accounts that a process serves at once: fewer than it has threads.
 
@@ -94,37 +117,57 @@ class Places:
     accounts that wait for their turn: nothing would be fired, no window opened and no dead pump noticed. So a pump
     that finds no place ends at once and comes back soon; and while some do, a shift that ends lets them go first.
 
+    Owners share the places (SPEC K7): one owner may use all of them only while nobody else waits. The next free place
+    is for the owner who waits and has the fewest, and among these for the one who has waited longest.
+
     There is no limit until a worker says how many threads it has.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._most: int | None = None
-        self._taken = 0
+        self._taken = Counter[int]()
+        self._waiting: dict[int, Waiting] = {}  # by owner
         self._refused_at = float("-inf")
 
     def share(self, threads: int) -> None:
         """Set the number of places; the remaining threads are for the common tasks."""
         self._most = max(1, threads - min(MOST, max(LEAST, threads // 8)))
 
-    def take(self) -> bool:
-        """Take a place; return whether there was one."""
+    def take(self, owner: int) -> bool:
+        """Take a place for a pump of this owner; return whether there was one."""
         with self._lock:
-            if self._most is not None and self._taken >= self._most:
+            if self._most is not None and not self._may_take(owner, self._most):
                 if not self.crowded():
                     log.warning("more_busy_accounts_than_threads", threads_for_accounts=self._most)
-                self._refused_at = time.monotonic()
+                now = time.monotonic()
+                since = self._waiting[owner].since if owner in self._waiting else now
+                self._waiting[owner] = Waiting(since=since, asked=now)
+                self._refused_at = now
                 return False
-            self._taken += 1
+            self._waiting.pop(owner, None)
+            self._taken[owner] += 1
             return True
 
-    def leave(self) -> None:
+    def leave(self, owner: int) -> None:
         with self._lock:
-            self._taken -= 1
+            self._taken[owner] -= 1
+            if not self._taken[owner]:
+                del self._taken[owner]
 
     def crowded(self) -> bool:
         """Return whether some pumps wait for a place."""
         return time.monotonic() - self._refused_at < CROWDED_FOR
+
+    def _may_take(self, owner: int, most: int) -> bool:
+        free = most - self._taken.total()
+        self._waiting = {each: waits for each, waits in self._waiting.items() if waits.still}
+        mine = self._rank(owner)
+        return free > sum(self._rank(each) < mine for each in self._waiting if each != owner)
+
+    def _rank(self, owner: int) -> tuple[int, float]:
+        waits = self._waiting.get(owner)
+        return self._taken[owner], waits.since if waits is not None else float("inf")
 
 
 places = Places()

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import Account
 from activity import counters
+from config.long_tasks import one_pass
 from delivery.inbound import store
 from delivery.sessions import ask
 from delivery.transports import kinds
@@ -22,16 +23,21 @@ MOST_AT_ONCE = 50
 MOST_OF_ONE_OWNER = 10
 MOST_LOOKED_AT = 500
 
-_asked: set[int] = set()  # accounts that this process asks at once
-
 
 def poll_all() -> None:
     """Ask for all accounts that must be polled: those that waited longest first, owners in turn.
 
-    All are asked at once, and each answer is stored as it comes: a silent service delays no other account.
+    All are asked at once, and each answer is stored as it comes: a silent service delays no other account. While a
+    pass waits for silent services, no other begins in this process.
     """
+    with one_pass("poll") as free:
+        if free:
+            _poll_all()
+
+
+def _poll_all() -> None:
     polled = [kind for kind, transport in kinds().items() if transport.default_capabilities.polling]
-    accounts = Account.objects.active().filter(transport__in=polled, archived_at=None).exclude(pk__in=_asked)
+    accounts = Account.objects.active().filter(transport__in=polled, archived_at=None)
     longest = F("polled_at").asc(nulls_first=True)
     turn = Window(RowNumber(), partition_by="owner", order_by=longest)
     looked_at = list(accounts.annotate(turn=turn).order_by("turn", longest)[:MOST_LOOKED_AT])
@@ -61,17 +67,12 @@ def _fair(accounts: Iterable[Account]) -> list[Account]:
 def _ask(accounts: Sequence[Account]) -> None:
     ids = {account.pk for account in accounts}
     Account.objects.filter(pk__in=ids).update(polled_at=timezone.now())
-    _asked.update(ids)
-    try:
-        for account, polled in ask.answers(accounts, lambda account, line: line.poll(account.poll_since)):
-            _asked.discard(account.pk)
-            # The engine notices a silent service too, and the account's page says so.
-            if isinstance(polled, ask.NoAnswerError):
-                log.info("not_polled", account=account.pk, reason=str(polled))
-            else:
-                _keep_alone(account, polled)
-    finally:
-        _asked.difference_update(ids)
+    for account, polled in ask.answers(accounts, lambda account, line: line.poll(account.poll_since)):
+        # The engine notices a silent service too, and the account's page says so.
+        if isinstance(polled, ask.NoAnswerError):
+            log.info("not_polled", account=account.pk, reason=str(polled))
+        else:
+            _keep_alone(account, polled)
 
 
 def _keep_alone(account: Account, polled: Polled) -> None:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from accounts.models import Account, User
 from accounts.models.account import new_webhook
 from accounts.roles import require_touch
+from config.long_tasks import one_pass
 from delivery import lifecycle
 from delivery.inbound import refusals, webhooks
 from delivery.outcomes import NotConnected, Unreachable
@@ -24,7 +25,7 @@ from delivery.sessions import ask, calls, groups, one_account
 from delivery.sessions.follow import REASONS, follows
 from delivery.states import AccountStatus, TroubleKind
 from delivery.transports import kinds
-from delivery.transports.base import AccountState, Pairing, UnansweredError
+from delivery.transports.base import AccountState, Pairing, Transport, UnansweredError
 
 TRY_AGAIN = timedelta(minutes=10)
 MOST_AT_ONCE = 20
@@ -39,6 +40,15 @@ LOOKED = {
     AccountState.BLOCKED: "The service has blocked this account, or rejects its credentials.",
     AccountState.UNREACHABLE: "The service does not answer. Check its address, and that it is running.",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The answer to a question about the state; `silent` says that there was none."""
+
+    state: AccountState
+    why: str
+    silent: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +87,18 @@ def connect(account: Account, *, by: User | None) -> Account:
 
 def look(account: Account) -> Looked:
     """Ask the service for the account's state, and apply the answer; raise NoAnswerError."""
-    with ask.line_to(account) as line:
-        state = line.ask(lambda transport: transport.status())
-        why, silent = line.transport.why, line.transport.silent
+    return apply(account, ask.ask(account, state_of))
+
+
+async def state_of(transport: Transport) -> Answered:
+    """Return what a service says about the state of its account."""
+    state = await transport.status()
+    return Answered(state=state, why=transport.why, silent=transport.silent)
+
+
+def apply(account: Account, answered: Answered) -> Looked:
+    """Give the account the state that its service reports."""
+    state, why, silent = answered.state, answered.why, answered.silent
     if state is AccountState.UNREACHABLE and why:
         _remember(account, why, TroubleKind.UNREACHABLE if silent else TroubleKind.SERVER_ERRORS)
     if state in {AccountState.STOPPED, AccountState.STARTING} and account.status == AccountStatus.OFFLINE:
@@ -167,6 +186,12 @@ def hear(account: Account, state: AccountState, *, at: datetime, reason: str = "
 
 def register_webhooks() -> None:
     """Tell services our webhook address where they do not know it: a few per pass, owners in turn."""
+    with one_pass("webhooks") as free:
+        if free:
+            _register_webhooks()
+
+
+def _register_webhooks() -> None:
     reporting = [kind for kind, transport in kinds().items() if transport.default_capabilities.webhooks]
     now = timezone.now()
     waiting = Account.objects.active().filter(

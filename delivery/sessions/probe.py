@@ -5,50 +5,72 @@ next try is due, and a task asks. The service's answer becomes the account's sta
 account that is back starts again, and the runs that it had stopped continue.
 """
 
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import structlog
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet, Window
+from django.db.models.functions import RowNumber
+from django.utils import timezone
 
 from accounts.models import Account
 from config.celery import app
+from config.long_tasks import one_pass
 from delivery import conf
 from delivery.outcomes import Unreachable
 from delivery.retry import decide
 from delivery.sessions import ask, connect
 
-TASK = "delivery.probe"
-MOST_AT_ONCE = 20
-EXPIRES = 60  # seconds after which a task that no worker took is dropped
+log = structlog.get_logger(__name__)
+
+TASK = "delivery.probe_offline"
+MOST_AT_ONCE = 50
+EXPIRES = 10  # seconds after which a task that no worker took is dropped: the next tick sends another
 
 
 def ask_due(now: datetime) -> None:
-    """Ask the service of every offline account whose next try is due, by tasks."""
-    if not _waiting(now).exists():
-        return
-    for account_id in _take_due(now):
-        app.send_task(TASK, (account_id,), expires=EXPIRES)
+    """Have a worker ask about the offline accounts whose next try is due."""
+    if _waiting(now).exists():
+        app.send_task(TASK, expires=EXPIRES)
 
 
-def probe(account_id: int) -> None:
-    """Ask one service, and apply its answer."""
-    account = Account.objects.get(pk=account_id)
-    if account.status == Account.Status.OFFLINE and account.archived_at is None:
-        with suppress(ask.NoAnswerError):  # asked again after the next wait
-            connect.look(account)
+def probe_due() -> None:
+    """Ask about the offline accounts whose next try is due, owners in turn, unless such a pass is under way."""
+    with one_pass("probe") as free:
+        if free:
+            probe(_take_due(timezone.now()))
+
+
+def probe(accounts: Sequence[Account]) -> None:
+    """Ask all services at once, and apply each answer as it comes: a silent service delays no other account."""
+    for account, answered in ask.answers(accounts, lambda _, transport: connect.state_of(transport)):
+        if not isinstance(answered, ask.NoAnswerError):  # else it is asked again after the next wait
+            _apply(account, answered)
+
+
+def _apply(account: Account, answered: connect.Answered) -> None:
+    """Apply one answer; an error here must not stop the other accounts."""
+    try:
+        account.refresh_from_db(fields=["status", "archived_at"])
+        if account.status == Account.Status.OFFLINE and account.archived_at is None:
+            connect.apply(account, answered)
+    except Exception:
+        log.exception("probe_failed", account=account.pk)
 
 
 @transaction.atomic
-def _take_due(now: datetime) -> list[int]:
-    """Return the accounts to ask now, and set their next try, so that two ticks never ask the same account."""
-    free = _waiting(now).select_for_update(skip_locked=True, no_key=True)
-    due = list(free.order_by("held_until")[:MOST_AT_ONCE])
+def _take_due(now: datetime) -> list[Account]:
+    """Return the accounts to ask now, and set their next try, so that two workers never ask the same account."""
+    turn = Window(RowNumber(), partition_by="owner", order_by=F("held_until").asc())
+    chosen = _waiting(now).annotate(turn=turn).order_by("turn", "held_until").values_list("pk", flat=True)
+    free = _waiting(now).filter(pk__in=list(chosen[:MOST_AT_ONCE]))
+    due = list(free.select_for_update(skip_locked=True, no_key=True).order_by("held_until"))
     for account in due:
         account.trouble_count += 1
         account.held_until = now + timedelta(seconds=_wait(account.trouble_count))
         account.save(update_fields=["trouble_count", "held_until"])
-    return [account.pk for account in due]
+    return due
 
 
 def _waiting(now: datetime) -> QuerySet[Account]:

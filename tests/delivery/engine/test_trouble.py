@@ -178,8 +178,7 @@ def probe_until(account: Account, so: Callable[[], bool]) -> None:
     ends = time.monotonic() + PATIENCE
     while not so():
         assert time.monotonic() < ends, trouble_of(account)
-        for due in probe._take_due(timezone.now()):
-            probe.probe(due)
+        probe.probe_due()
         time.sleep(0.02)
 
 
@@ -193,14 +192,21 @@ def test_the_tick_asks_about_an_offline_account_once_and_not_again_before_its_wa
 ) -> None:
     short.TROUBLE_WAIT_MAX_MINUTES, short.BACKOFF_BASE_SECONDS = 1000, 60
     account = account_at(stage, script)
+    script.stop()
     lifecycle.stop_account(account, status=Account.Status.OFFLINE, reason="its phone is away")
     assert trouble_of(account) == ("not_connected", "its phone is away", 0)
-    tick()
+    ticked_and_probed()
     assert trouble_of(account)[2] == 1
     assert account.held_until is not None
     assert account.held_until > timezone.now() + timedelta(seconds=30)
-    tick()
+    ticked_and_probed()
     assert trouble_of(account)[2] == 1
+
+
+def ticked_and_probed() -> None:
+    """What the tick sends is done at once, as a worker would."""
+    tick()
+    probe.probe_due()
 
 
 @pytest.mark.parametrize("status", [Account.Status.PAUSED, Account.Status.FLAGGED, Account.Status.UNPAIRED])
@@ -274,7 +280,7 @@ def test_a_pause_by_a_person_while_the_service_is_asked_stays(
         return asked(account, *args, **named)  # type: ignore[arg-type]  # whatever was given
 
     monkeypatch.setattr(connect, "take_state", paused_meanwhile)
-    probe.probe(account.pk)
+    probe.probe([account])
     assert status_of(account) == Account.Status.PAUSED
 
 
