@@ -38,6 +38,7 @@ from delivery.transports.mail.composing import SENDER_FIELDS, Sender, written_ou
 from delivery.transports.mail.smtp import Envelope, Server, SmtpConnections
 from delivery.transports.networks.addresses import BadWebAddressError, host_name
 from delivery.transports.networks.allowed import AddressNotAllowedError
+from delivery.transports.networks.names import on_behalf_of
 
 MOST_FILE_BYTES = 25 * 10**6  # the size that most mail servers take, without the encoding
 IDLE_SECONDS = 30.0  # most servers close a connection that is idle for some minutes
@@ -146,7 +147,7 @@ class EmailTransport(Transport):
         mailbox = self._mailbox
         if mailbox is None:
             return await super().poll(since)
-        reading = _mailbox_threads.submit(self.owner, lambda: imap.fetch(mailbox, since))
+        reading = _mailbox_threads.submit(self.owner, lambda: self._fetched(mailbox, since))
         try:
             messages, here = await asyncio.wrap_future(reading)
         except AddressNotAllowedError:
@@ -206,7 +207,7 @@ class EmailTransport(Transport):
         if self._goodbye is not None:
             self._goodbye.cancel()
         deadline = time.monotonic() + seconds
-        future = _threads.submit(self.owner, lambda: work(max(deadline - time.monotonic(), 0.1)))
+        future = _threads.submit(self.owner, lambda: self._worked(work, deadline))
         try:
             result = asyncio.wrap_future(future)
             done, _ = await asyncio.wait({result}, timeout=seconds * LONGEST_WAIT)
@@ -221,6 +222,14 @@ class EmailTransport(Transport):
             self._goodbye = loop.call_later(
                 IDLE_SECONDS, _threads.submit, self.owner, self._connections.close
             )
+
+    def _worked(self, work: Callable[[float], Outcome], deadline: float) -> Outcome:
+        with on_behalf_of(self.owner):
+            return work(max(deadline - time.monotonic(), 0.1))
+
+    def _fetched(self, mailbox: imap.Mailbox, since: str) -> tuple[list[bytes], str]:
+        with on_behalf_of(self.owner):
+            return imap.fetch(mailbox, since)
 
     def _inbox(self) -> imap.Mailbox:
         return imap.Mailbox(

@@ -37,6 +37,7 @@ from delivery.outcomes import (
 )
 from delivery.transports.base import CredentialsError
 from delivery.transports.http.reading import parsed
+from delivery.transports.http.resolver import Resolver
 from delivery.transports.leaving import LookingRequest, send_once
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
 from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
@@ -127,7 +128,10 @@ class Answer:
 def open_session(*, connections: int = 0, networks: AllowedNetworks = ANYWHERE) -> aiohttp.ClientSession:
     """Return a session that many accounts can share: no cookies, and no limit on connections unless given."""
     connector = aiohttp.TCPConnector(
-        limit=connections, keepalive_timeout=KEEP_ALIVE, socket_factory=networks.open_socket
+        limit=connections,
+        keepalive_timeout=KEEP_ALIVE,
+        socket_factory=networks.open_socket,
+        resolver=Resolver(),
     )
     return aiohttp.ClientSession(
         connector=connector,

@@ -36,6 +36,7 @@ from delivery.transports.http.exchange import (
 )
 from delivery.transports.http.files import opened
 from delivery.transports.http.reading import parsed, text
+from delivery.transports.networks.names import on_behalf_of
 
 
 class HttpTransport(Transport):
@@ -133,7 +134,10 @@ class HttpTransport(Transport):
 
     async def exchange(self, request: Request, *, total: float | None = None) -> Answer | Unanswered:
         timeouts = self.timeouts
-        return await exchange(self.session, request, connect=timeouts.connect, total=total or timeouts.total)
+        with on_behalf_of(self.owner):
+            return await exchange(
+                self.session, request, connect=timeouts.connect, total=total or timeouts.total
+            )
 
     @abstractmethod
     def build_message(self, message: Message, key: str) -> Request | Rejected:

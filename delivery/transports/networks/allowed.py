@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from delivery.transports.networks.names import look_up
+
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
@@ -78,7 +80,7 @@ class AllowedNetworks:
         """Connect to the first of the host's addresses that answers; raise OSError."""
         deadline = time.monotonic() + timeout
         failure: OSError = AddressNotAllowedError()
-        for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        for *_, place in look_up(host, port, seconds=timeout):
             try:
                 self.require(str(place[0]))
                 left = max(deadline - time.monotonic(), 0.001)  # for all of the host's addresses together
