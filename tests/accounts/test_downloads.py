@@ -1,13 +1,18 @@
 """CSV downloads: safe in spreadsheets, and sent piece by piece by both kinds of server."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
 import pytest
+from django.db import OperationalError
+from django.http import StreamingHttpResponse
 from django.test import AsyncRequestFactory, RequestFactory
+from pytest_django import Settings
 
 from accounts import downloads
 from accounts.downloads import cell, csv_response, streamed
+from accounts.models import User
 
 
 @pytest.mark.parametrize(
@@ -48,6 +53,59 @@ async def test_an_asgi_server_gets_it_piece_by_piece(monkeypatch: pytest.MonkeyP
         (b"2\r\n3\r\n", 4),
         (b"4\r\n", 5),
     ]
+
+
+@pytest.fixture
+def few_places(settings: Settings) -> Iterator[None]:
+    settings.DATABASE_POOL = 12  # three places, of one person one
+    downloads.places.cache_clear()
+    yield
+    downloads.places.cache_clear()
+
+
+def answer_to(user: User, lines: Iterator[tuple[object]]) -> StreamingHttpResponse:
+    request = AsyncRequestFactory().get("/")
+    request.user = user
+    return csv_response(request, lines, "numbers")
+
+
+def download(user: User, lines: Iterator[tuple[object]]) -> AsyncIterator[bytes]:
+    return aiter(answer_to(user, lines))
+
+
+@pytest.mark.usefixtures("few_places")
+async def test_downloads_of_one_person_wait_and_those_of_another_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(downloads, "LOOK_AGAIN", 0.01)
+    one, other = User(pk=1), User(pk=2)
+    first, second, third = (download(each, iter([("a",)])) for each in (one, one, other))
+    assert await anext(first) == downloads.BOM.encode()
+    waiting = asyncio.ensure_future(anext(second))
+    assert await anext(third) == downloads.BOM.encode()
+    assert [piece async for piece in third] == [b"a\r\n"]
+    assert not waiting.done()
+    assert [piece async for piece in first] == [b"a\r\n"]
+    assert await waiting == downloads.BOM.encode()
+    assert [piece async for piece in second] == [b"a\r\n"]
+    assert downloads.places().taken(one.pk) == 0
+
+
+@pytest.mark.usefixtures("few_places")
+async def test_a_download_that_breaks_or_is_broken_off_leaves_its_place() -> None:
+    def broken() -> Iterator[tuple[object]]:
+        yield ("a",)
+        raise OperationalError
+
+    one = User(pk=1)
+    left = answer_to(one, iter([("a",)]))
+    await anext(aiter(left))
+    assert downloads.places().taken(one.pk) == 1
+    left.close()
+    assert downloads.places().taken(one.pk) == 0
+    with pytest.raises(OperationalError):
+        assert [piece async for piece in download(one, broken())]
+    assert downloads.places().taken(one.pk) == 0
 
 
 def test_any_other_server_gets_a_plain_one(rf: RequestFactory) -> None:
