@@ -1,7 +1,11 @@
 """The stages of an import: uploaded, described, checked, confirmed, saved. Each change of stage happens once."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from itertools import islice
+from time import thread_time
 from typing import BinaryIO, cast
 
 import structlog
@@ -20,11 +24,13 @@ from activity import counters
 from config.celery import app
 from config.long_tasks import long_tasks
 from config.redis.publishing import publish
+from config.shares import NoPlaceError, Shares
 
 log = structlog.get_logger(__name__)
 
 TASK = "accounts.import"
 SAMPLE_ROWS = 20
+LONGEST_SAMPLE = 10.0  # seconds of the processor
 KEPT_DAYS = 30
 AT_ONCE = 128 * 1024  # bytes: a smaller file is checked sooner than a worker would start
 NOT_STARTED = timedelta(seconds=20)
@@ -40,8 +46,9 @@ class WrongStageError(ValueError):
 
 def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Import:
     """Store the file and guess its contents. Raises SheetError; then nothing is stored."""
-    found = detect(_binary(file))
-    rows = sample(_binary(file), found)
+    with _place(by):
+        found = detect(_binary(file))
+        rows = sample(_binary(file), found)
     region = region_of(owner)
     guessed = guess(rows, region=region)
     _forget_old(owner)
@@ -66,7 +73,7 @@ def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Impo
 def sample(file: BinaryIO, found: Format) -> list[list[str]]:
     """Return the first rows of the table, titles included. Raises SheetError."""
     with opened(file, found) as sheet:
-        rows = [cells for _, cells in islice(from_first_filled(sheet), SAMPLE_ROWS + 1)]
+        rows = [cells for _, cells in islice(from_first_filled(_in_time(sheet)), SAMPLE_ROWS + 1)]
     if not rows:
         raise SheetError("The first sheet is empty. Choose a file with one recipient per row.")
     if max(len(cells) for cells in rows) > MOST_COLUMNS:
@@ -74,10 +81,36 @@ def sample(file: BinaryIO, found: Format) -> list[list[str]]:
     return rows
 
 
-def sample_of(job: Import) -> list[list[str]]:
-    """Return the first rows of a stored file, titles included."""
-    with job.file.open("rb") as file:
+def sample_of(job: Import, *, by: User) -> list[list[str]]:
+    """Return the first rows of a stored file, titles included. Raises SheetError."""
+    with _place(by), job.file.open("rb") as file:
         return sample(_binary(file), Format(**job.format))
+
+
+def _in_time(rows: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yield the rows; raise SheetError where finding the first ones keeps the processor busy for too long."""
+    ends = thread_time() + LONGEST_SAMPLE
+    for row in rows:
+        if thread_time() > ends:
+            raise SheetError(
+                "The table does not begin within the first rows. Delete the empty rows above it."
+            )
+        yield row
+
+
+@cache
+def readings() -> Shares:
+    """Return the places for reading files while somebody waits for the page: this keeps a processor busy."""
+    return Shares(total=4, each=1)
+
+
+@contextmanager
+def _place(by: User) -> Iterator[None]:
+    try:
+        with readings().place(by.pk):
+            yield
+    except NoPlaceError as error:
+        raise SheetError("Other files are being read right now. Try again in a minute.") from error
 
 
 def start_check(job: Import) -> None:

@@ -9,15 +9,20 @@ import io
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO, Self
+from time import thread_time
+from typing import IO, Any, BinaryIO, Self
 from xml.etree.ElementTree import ParseError
 
 from openpyxl.reader.excel import ExcelReader
+from openpyxl.reader.strings import read_string_table
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHARED_STRINGS
 
 LARGEST_STRINGS = 128 * 1024**2  # the texts of a workbook
+LONGEST_OPENING = (
+    30.0  # seconds of the processor until the rows begin: a small part may hold millions of texts
+)
 LARGEST_PART = 1024**2  # styles, names and relations: of each
 LARGEST_ROW = 8 * 1024**2  # of a sheet, as XML
 HEAD = 64 * 1024  # of a sheet, where its size stands
@@ -50,6 +55,25 @@ class Workbook:
 
     def close(self) -> None:
         self._book.close()
+
+
+class _Watched:
+    """A part of a workbook that openpyxl reads in a loop, until it has taken too long."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._ends = thread_time() + LONGEST_OPENING
+
+    def read(self, size: int = -1) -> bytes:
+        if thread_time() > self._ends:
+            raise PartTooLargeError
+        return self._source.read(size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
 
 
 class _Archive(zipfile.ZipFile):
@@ -129,8 +153,10 @@ class _Reader(ExcelReader):
     def read_strings(self) -> None:
         part = self.package.find(SHARED_STRINGS)
         if part is not None:
-            self.archive.require(part.PartName[1:], LARGEST_STRINGS)
-        super().read_strings()
+            name = part.PartName[1:]
+            self.archive.require(name, LARGEST_STRINGS)
+            with _Watched(self.archive.open(name)) as source:
+                self.shared_strings = read_string_table(source)
 
     def read_worksheets(self) -> None:
         """Read one sheet: a workbook may name thousands that are all the same part."""

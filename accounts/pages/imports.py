@@ -53,7 +53,11 @@ def columns(request: HttpRequest, pk: int) -> HttpResponse:
         except stages.WrongStageError as error:
             messages.error(request, str(error))
         return redirect("recipients:import_job", pk)
-    rows = form.column_rows(stages.sample_of(job))
+    try:
+        rows = form.column_rows(stages.sample_of(job, by=user_of(request)))
+    except SheetError as error:
+        messages.error(request, str(error))
+        return redirect("recipients:import")
     context = {"job": job, "form": form, "rows": rows, "steps": _steps(1, job)}
     return render(request, "recipients/import_columns.html", context)
 

@@ -9,6 +9,7 @@ from typing import Any
 import openpyxl
 import pytest
 
+from accounts.imports import workbooks
 from accounts.imports.sheets import MOST_COLUMNS, Format, SheetError, detect, opened
 
 TEXT = "Name;Telefon\nJörg Müller;+49 151 12345678\nZoë „Z“;0060123456789\n"
@@ -294,3 +295,13 @@ def test_a_workbook_of_charts_alone_is_refused() -> None:
 def test_a_line_that_is_longer_than_any_table_is_refused() -> None:
     with pytest.raises(SheetError, match="longer than any row"):
         rows(b"Name,Phone\n" + b"," * 2_000_000 + b"\n")
+
+
+def test_millions_of_texts_in_a_small_part_are_not_read_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = with_sheet(
+        b"<row><c><v>1</v></c></row>", strings=b"<sst " + MAIN + b">" + b"<si/>" * 1000 + b"</sst>"
+    )
+    assert detect(io.BytesIO(content)) == Format(kind="xlsx")
+    monkeypatch.setattr(workbooks, "LONGEST_OPENING", 0.0)
+    with pytest.raises(SheetError, match="too large once it is unpacked"):
+        detect(io.BytesIO(content))

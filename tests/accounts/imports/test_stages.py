@@ -42,8 +42,28 @@ def test_an_upload_guesses_and_saves_nobody(owner: User) -> None:
     job = upload(owner)
     assert (job.status, job.channel, job.header) == ("draft", "whatsapp", True)
     assert [column["means"] for column in job.columns] == ["address", "name", "tags", "variable"]
-    assert stages.sample_of(job)[1] == ["+60123456789", "Ann", "Choir", "Ipoh"]
+    assert stages.sample_of(job, by=owner)[1] == ["+60123456789", "Ann", "Choir", "Ipoh"]
     assert not Recipient.objects.exists()
+
+
+def test_a_person_has_one_file_read_at_a_time_and_another_person_another(owner: User, stranger: User) -> None:
+    assert stages.readings().take(owner.pk) is None
+    try:
+        with pytest.raises(SheetError, match="Other files are being read"):
+            upload(owner)
+        assert not Import.objects.exists()
+        assert upload(stranger).status == "draft"
+    finally:
+        stages.readings().give_back(owner.pk)
+    assert upload(owner).status == "draft"
+
+
+def test_rows_that_are_empty_without_end_are_not_read_to_the_last(
+    owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "LONGEST_SAMPLE", 0.0)
+    with pytest.raises(SheetError, match="Delete the empty rows"):
+        upload(owner, ",\n" * 10_000 + FILE)
 
 
 def test_empty_rows_above_the_table_and_in_it_are_left_out(owner: User) -> None:

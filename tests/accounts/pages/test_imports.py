@@ -192,3 +192,14 @@ def test_a_mate_imports_for_the_owner(client: Client, owner: User, mate: User) -
     client.post(url("import"), {"file": SimpleUploadedFile("a.csv", FILE.encode()), "owner": owner.pk})
     job = Import.objects.get()
     assert (job.owner, job.made_by) == (owner, mate)
+
+
+def test_a_file_that_cannot_be_read_any_more_is_said_in_a_sentence(as_owner: Client, owner: User) -> None:
+    job = upload(owner)
+    assert stages.readings().take(owner.pk) is None
+    try:
+        answer = as_owner.get(url("import_columns", job.pk), follow=True)
+    finally:
+        stages.readings().give_back(owner.pk)
+    assert answer.redirect_chain == [(url("import"), 302)]
+    assert "Other files are being read right now" in answer.content.decode()
