@@ -12,6 +12,7 @@ from django.db.models import Count
 from accounts.models import Account, Recipient
 from delivery.engine import pump
 from delivery.models import Run, RunTarget
+from delivery.sentences.account_state import whys
 from delivery.states import SETTLED_RUN, TargetStatus
 from reminders.fire import fire
 from sandbox.log import Line
@@ -110,6 +111,12 @@ def pumping(stage: Stage, account: Account, *, after: int) -> Iterator[None]:
         yield
     finally:
         thread.join()
+
+
+def sentence_of(account: Account) -> str:
+    """What every page says of the account now, without its clock."""
+    account.refresh_from_db()
+    return whys([account], now=datetime.now(UTC))[account.pk].sentence
 
 
 def counted(run: Run) -> dict[str, int]:

@@ -1,6 +1,8 @@
 """E-mail runs through the engine to a real mail server that greylists, throttles, fails and restarts."""
 
+import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,11 +16,17 @@ from activity.models import Attempt
 from delivery.engine import pump
 from delivery.models import Run
 from delivery.states import RunStatus
-from tests.delivery.stage import Stage, add_up, counted
+from tests.delivery.stage import Stage, add_up, counted, sentence_of
 from tests.factories import AccountFactory, LimitFactory, RecipientFactory
 
 PATIENCE = 60.0  # seconds; the machine may be slow
 OK = "250 OK"
+DONE = "Ready. Nothing to send."
+SAYS = {
+    "rate_limited": r"The mail server asked us to slow down at",
+    "server_errors": r"The mail server answers with errors since",
+    "unreachable": r"No answer from the mail server since",
+}
 
 
 class MoodyServer:
@@ -134,18 +142,29 @@ def kind_of(account: Account) -> str:
     return account.trouble_kind
 
 
+def says(account: Account, kind: str, cause: str) -> None:
+    """The account's sentence names its trouble, since when, and the cause."""
+    sentence = sentence_of(account)
+    assert re.match(rf"{SAYS[kind]} \d\d:\d\d \(.*{re.escape(cause)}.*\)\.", sentence), sentence
+
+
 def test_greylisted_readers_get_their_mail_later_and_hold_up_nobody(
     stage: Stage, short: Settings, server: MoodyServer
 ) -> None:
     """300 s of greylisting, scaled; only half of the readers' servers do it."""
     first: dict[str, float] = {}
+    looked = threading.Event()
 
     def greylists(address: str) -> str:
         if int(address.partition("@")[0][-1]) % 2:
             return OK
         began = first.setdefault(address, time.monotonic())
         waited = time.monotonic() - began
-        return OK if waited >= 1.0 else "450 4.2.0 <reader>: Recipient address rejected: Greylisted"
+        return (
+            OK
+            if waited >= 1.0 and looked.is_set()
+            else "450 4.2.0 <reader>: Recipient address rejected: Greylisted"
+        )
 
     server.says_to_recipient = greylists
     run, account = mail_run(stage, server, 10)
@@ -153,8 +172,11 @@ def test_greylisted_readers_get_their_mail_later_and_hold_up_nobody(
     taken_at_once = set(server.took)
     assert {f"reader{number}@example.com" for number in (1, 3, 5, 7, 9)} <= taken_at_once
     assert kind_of(account) == "", "nobody else has to wait"
+    assert re.match(r"Sending|The next message is planned for later|All messages", sentence_of(account))
+    looked.set()
     pumped(run, account, ended(run))
     assert (run.status, counted(run)) == (RunStatus.SUCCESS, {"sent": 10})
+    assert sentence_of(account) == DONE
     assert sorted(server.took) == sorted({*server.took}), "each once"
     add_up(run)
 
@@ -189,12 +211,14 @@ def test_a_server_that_takes_nothing_for_a_while_fails_nobody(
     run, account = mail_run(stage, server, 6)
     pumped(run, account, lambda: kind_of(account) == kind and account.trouble_count >= 4)
     assert said[:3] in account.trouble
+    says(account, kind, said[:3])
     assert account.held_until is not None
     assert counted(run) == {"pending": 6}
     assert not run.targets.filter(attempts__gt=0).exists()
     server.says_to_sender = lambda: OK
     pumped(run, account, ended(run))
     assert (run.status, counted(run), kind_of(account)) == (RunStatus.SUCCESS, {"sent": 6}, "")
+    assert sentence_of(account) == DONE
 
 
 def test_a_storm_of_server_errors_holds_the_account_and_fails_nobody(
@@ -203,10 +227,11 @@ def test_a_storm_of_server_errors_holds_the_account_and_fails_nobody(
     server.says_to_data = lambda: "451 4.3.0 Error: queue file write error"
     run, account = mail_run(stage, server, 12)
     pumped(run, account, lambda: kind_of(account) == "server_errors")
-    assert "queue file write error" in account.trouble
+    says(account, "server_errors", "queue file write error")
     server.says_to_data = lambda: OK
     pumped(run, account, ended(run))
     assert (run.status, counted(run)) == (RunStatus.SUCCESS, {"sent": 12})
+    assert sentence_of(account) == DONE
 
 
 def test_a_server_that_restarts_for_minutes_fails_nobody(
@@ -215,10 +240,11 @@ def test_a_server_that_restarts_for_minutes_fails_nobody(
     run, account = mail_run(stage, server, 8)
     server.stop()
     pumped(run, account, lambda: kind_of(account) == "unreachable" and account.trouble_count >= 5)
-    assert account.trouble == f"connection refused, 127.0.0.1:{server.port}"
+    says(account, "unreachable", f"connection refused, 127.0.0.1:{server.port}")
     assert counted(run) == {"pending": 8}
     assert set(Attempt.objects.filter(run=run).values_list("outcome", flat=True)) == {"unreachable"}
     server.start()
     pumped(run, account, ended(run))
     assert (run.status, counted(run), kind_of(account)) == (RunStatus.SUCCESS, {"sent": 8}, "")
+    assert sentence_of(account) == DONE
     assert sorted(server.took) == sorted({*server.took}), "each once"
