@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from delivery.transports.networks.allowance import Allowance, reader
 from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
 from delivery.transports.networks.errors import Step, describe_connection_error, place
+from delivery.transports.networks.names import connect
 
 MOST = 50  # at a time
 MOST_BYTES = 200_000  # bytes of each: the answer is at the beginning
@@ -107,7 +108,7 @@ def _connected(mailbox: Mailbox) -> imaplib.IMAP4:
             vars(self)[name] = reader(self.sock, allowance)
 
         def _create_socket(self, timeout: float) -> socket.socket:
-            plain = mailbox.networks.connect(mailbox.host, mailbox.port, timeout)
+            plain = connect(mailbox.networks, mailbox.host, mailbox.port, timeout)
             if not mailbox.encrypted:
                 return plain
             return ssl.create_default_context().wrap_socket(plain, server_hostname=mailbox.host)

@@ -21,6 +21,7 @@ from delivery.transports.networks import errors as connection_errors
 from delivery.transports.networks.allowance import Allowance, reader
 from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
 from delivery.transports.networks.errors import describe_connection_error, place
+from delivery.transports.networks.names import connect
 
 LINE_DOT = re.compile(rb"^\.", re.MULTILINE)
 Reply = tuple[int, bytes]
@@ -232,7 +233,7 @@ class Connection:
 def _connect(server: Server, allowance: Allowance) -> smtplib.SMTP:
     class Line(smtplib.SMTP):
         def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-            return server.networks.connect(host, port, timeout)
+            return connect(server.networks, host, port, timeout)
 
         def getreply(self) -> Reply:
             if self.file is None and self.sock is not None:

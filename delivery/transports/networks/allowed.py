@@ -7,13 +7,10 @@ address, and to another one the next time.
 """
 
 import socket
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
-
-from delivery.transports.networks.names import look_up
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -75,19 +72,6 @@ class AllowedNetworks:
         """Return a socket for one of `getaddrinfo`'s answers; raise AddressNotAllowedError."""
         self.require(info[4][0])
         return socket.socket(family=info[0], type=info[1], proto=info[2])
-
-    def connect(self, host: str, port: int, timeout: float) -> socket.socket:
-        """Connect to the first of the host's addresses that answers; raise OSError."""
-        deadline = time.monotonic() + timeout
-        failure: OSError = AddressNotAllowedError()
-        for *_, place in look_up(host, port, seconds=timeout):
-            try:
-                self.require(str(place[0]))
-                left = max(deadline - time.monotonic(), 0.001)  # for all of the host's addresses together
-                return socket.create_connection((str(place[0]), port), left)
-            except OSError as error:
-                failure = error
-        raise failure
 
 
 def judged(address: str) -> Address:

@@ -6,6 +6,7 @@ else's connections waiting, and a page would wait for lookups that it gave up lo
 """
 
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from config.shares import SharedThreads
+from delivery.transports.networks.allowed import AddressNotAllowedError, AllowedNetworks
 
 Found = tuple[Any, ...]  # one answer of `getaddrinfo`
 
@@ -38,6 +40,20 @@ def look_up(host: str, port: int, *, seconds: float) -> Sequence[Found]:
     except TimeoutError:
         looking.cancel()
         raise
+
+
+def connect(networks: AllowedNetworks, host: str, port: int, timeout: float) -> socket.socket:
+    """Connect to the first of the host's addresses that is allowed and answers; raise OSError."""
+    deadline = time.monotonic() + timeout
+    failure: OSError = AddressNotAllowedError()
+    for *_, place in look_up(host, port, seconds=timeout):
+        try:
+            networks.require(str(place[0]))
+            left = max(deadline - time.monotonic(), 0.001)  # for all of the host's addresses together
+            return socket.create_connection((str(place[0]), port), left)
+        except OSError as error:
+            failure = error
+    raise failure
 
 
 def start_looking_up(

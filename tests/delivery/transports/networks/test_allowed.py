@@ -25,6 +25,7 @@ from delivery.transports.networks.allowed import (
     allowed_networks,
     hint,
 )
+from delivery.transports.networks.names import connect
 from tests.delivery.transports.mail_server import MailServer
 from tests.factories import AccountFactory
 
@@ -215,5 +216,5 @@ def test_a_name_that_leads_elsewhere_the_second_time_is_not_asked_twice(
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
     with pytest.raises(AddressNotAllowedError):
-        NOWHERE.connect("rebinding.example", 25, 1)
+        connect(NOWHERE, "rebinding.example", 25, 1)
     assert asked == ["rebinding.example"]
