@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -38,7 +39,14 @@ def silent(settings: Settings) -> Iterator[SilentServer]:
 @contextmanager
 def under_way(work: Callable[[], None], silent: SilentServer, asked: int) -> Iterator[None]:
     """The pass waits for so many silent services, until the block ends."""
-    thread = threading.Thread(target=work)
+
+    def done_and_closed() -> None:
+        try:
+            work()
+        finally:
+            connection.close()  # as a worker does after each task
+
+    thread = threading.Thread(target=done_and_closed)
     thread.start()
     try:
         assert silent.wait_for(asked, seconds=60)
