@@ -11,7 +11,7 @@ import re
 _MAILS = r"(?:e ?mails?|mails?|messages?|newsletters?|texts?|sms|reminders?|notifications?|mailings?|updates?|spam)"
 _LIST = rf"(?:(?:\w+ )?(?:lists?|database|contacts|distribution|records|system|group)|{_MAILS}(?: lists?)?)"
 _YOUR = r"(?:of )?(?:your|this|the|all|any|these|those|all your|all of your|all these)"
-_ME = r"(?:me|us|my (?:e ?mail|e ?mail address|address|name|number|phone number|details)|this (?:address|number))"
+_ME = r"(?:me|us|my (?:e ?mail|e ?mail address|address|name|number|phone number|details|data|contact|info)|this (?:address|number))"
 _NOW = r"(?: (?:now|again|any ?more|ever|at once|immediately|asap|from now on|in future|in the future|from you))*"
 _ASKED = (
     r"(?:(?:can|could|would|will) (?:you|u) |i (?:want|wish|need|would like|d like|ask) you to |just |you may )?"
@@ -23,7 +23,7 @@ ENGLISH = (
     rf"{_ASKED}(?:remove|delete|unsubscribe) {_ME}{_NOW}",
     rf"{_ASKED}(?:take|get|keep|leave) {_ME} (?:off|out of)(?: (?:{_YOUR} )?{_LIST})?{_NOW}",
     (
-        rf"{_ASKED}(?:stop|quit|cease) (?:sending|mailing|e ?mailing|messaging|texting|contacting|writing|spamming|bothering)"
+        rf"{_ASKED}(?:stop|quit|cease) (?:sending|mailing|e ?mailing|messaging|msging|texting|txting|contacting|calling|writing|spamming|bothering)"
         rf"(?: to)? (?:me|us)(?: (?:these|those|this|any|more|all|your|such|so many))*(?: {_MAILS}| stuff)?{_NOW}"
     ),
     rf"{_ASKED}(?:stop|quit|cease) (?:sending )?(?:(?:these|those|this|any|more|all|your|the) )*{_MAILS}(?: to me)?{_NOW}",
@@ -42,12 +42,14 @@ ENGLISH = (
     ),
     rf"(?:unsubscribe|opt) (?:(?:me|us) )?(?:out )?(?:from|of) (?:{_YOUR} )?{_LIST}{_NOW}",
     rf"no more {_MAILS}{_NOW}",
-    r"leave me alone",
+    r"i (?:(?:have )?(?:already )?(?:asked|told)) you to stop(?: (?:already|before|twice|many times))?",
+    r"(?:please )?lose my number|(?:just |please )*leave me alone",
 )
 GERMAN = (
     (
-        r"(?:(?:konnen|konnten|wurden) sie )?(?:bitte )?(?:nehmen|streichen|loschen|entfernen|tragen)?(?: sie)? ?(?:mich|meine (?:e mail )?"
-        r"adresse|uns)(?: bitte)? (?:aus|von|vom)(?: \w+){0,2} \w*(?:verteiler|liste|newsletter|datenbank)"
+        r"(?:(?:konnen|konnten|wurden) sie |(?:kannst|konntest) du |(?:konnt|konntet) ihr )?(?:bitte )?(?:(?:nehmen|streichen|loschen|entfernen|tragen) sie|"
+        r"nehmen|nehmt|nimm|nehme|streichen|streicht|streiche?|loschen|loscht|losche?|entfernen|entfernt|entferne?|tragen|tragt|trage?)? ?(?:bitte )?(?:mich|meine "
+        r"(?:e mail )?adresse|uns)(?: bitte)? (?:aus|von|vom)(?: \w+){0,2} \w*(?:verteiler|liste|newsletter|datenbank|gruppe|kartei)"
         r"(?: (?:aus|ab|heraus|raus|nehmen|streichen|loschen|entfernen|austragen|abmelden))?"
     ),
     (
@@ -62,10 +64,24 @@ GERMAN = (
         r"ich (?:mochte|will|wunsche)(?: bitte| von ihnen)* keine(?: weiteren)? (?:e ?mails?|mails?|nachrichten|newsletter|sms|werbung)"
         r"(?: von ihnen)?(?: mehr)?(?: erhalten| bekommen)?"
     ),
-    r"(?:bitte )?melden sie mich(?: bitte)?(?: vom \w+)? ab",
+    r"(?:bitte )?(?:melden sie|melde|meldet|tragen sie|trage?|tragt) mich(?: bitte)?(?: vom \w+)? (?:ab|aus)",
+    (
+        r"(?:bitte )?(?:aus|von|vom) (?:(?:dem|der|den|ihrem|ihrer|eurem|eurer|diesem|dieser) )?\w*(?:verteiler|liste|newsletter|datenbank|gruppe|kartei)(?: bitte)?"
+        r" (?:nehmen|streichen|loschen|entfernen|austragen|abmelden|raus|herausnehmen|rausnehmen)"
+    ),
+    (
+        r"(?:bitte |ich (?:mochte|will|wurde gerne?) )*(?:(?:den|diesen|ihren|euren) )?newsletter(?: bitte)?"
+        r" (?:abbestellen|abmelden|kundigen|stornieren|stoppen|beenden)(?: bitte)?"
+    ),
+    r"hiermit (?:bestelle|melde) ich (?:(?:den|diesen|ihren|euren|mich vom|mich von ihrem) )?newsletter ab",
+    r"ich (?:mochte|will|wurde gerne?)(?: bitte| gerne?)*(?: (?:vom|aus dem) \w+)? (?:abgemeldet|ausgetragen|geloscht|gestrichen|entfernt) werden",
+    r"(?:bitte )?(?:lassen sie|lasst|lass) mich(?: bitte)?(?: endlich)? in (?:ruhe|frieden)",
     r"(?:ich mochte mich|hiermit mochte ich mich|bitte mich)(?: bitte)?(?: vom \w+| von \w+ \w+)? (?:abmelden|austragen)",
     r"(?:bitte )?(?:horen sie auf|aufhoren)(?: mir)?(?: (?:zu schreiben|mit (?:den|diesen) \w+|nachrichten zu schicken))?",
-    r"(?:bitte )?loschen sie (?:mich|meine (?:daten|adresse|e ?mail ?adresse))",
+    (
+        r"(?:bitte )?(?:loschen sie|loscht|losche?|entfernen sie|entfernt|entferne?)(?: bitte)? (?:mich|meine (?:daten|adresse|e ?mail ?adresse|nummer|telefonnummer|"
+        r"handynummer|kontaktdaten))"
+    ),
 )
 FRENCH = (
     (
@@ -88,6 +104,7 @@ FRENCH = (
         r"(?: de diffusion)?)?"
     ),
     r"plus de (?:messages?|e ?mails?|mails?|sms)",
+    r"(?:svp )?(?:laissez|laisse|fichez|foutez) moi (?:tranquille|en paix|la paix)",
 )
 SPANISH = (
     (
@@ -109,6 +126,8 @@ SPANISH = (
         r"(?: (?:correos?|mensajes?|e ?mails?|sms))?"
     ),
     r"(?:por favor )?no (?:me )?(?:enviar|mandar)(?:me)?(?: mas)? (?:correos?|mensajes?|e ?mails?|sms)(?: mas)?",
+    r"ya no (?:quiero|deseo) recibir(?: (?:estos|sus|mas))*(?: (?:correos?|mensajes?|e ?mails?|sms|publicidad|recordatorios?|nada))?(?: suyos| de ustedes)?",
+    r"(?:por favor )?(?:dejenme|dejeme|dejame|dejadme) en paz",
     r"(?:quiero|quisiera|deseo|solicito)(?: que me den| darme|) ?(?:la )?(?:de )?baja(?: de (?:su|esta|la) (?:lista|boletin))?",
 )
 PORTUGUESE = (
@@ -122,6 +141,8 @@ PORTUGUESE = (
         r"(?: (?:mais|estes|esses|seus))*(?: (?:mais|e ?mails?|mensagens|mensagem|sms))(?: mais)?"
     ),
     r"(?:eu )?nao (?:quero|desejo|gostaria de) (?:mais )?receber(?: (?:mais|estes|esses|seus|suas|estas|essas))*(?: (?:e ?mails?|mensagens|sms|noticias))?(?: mais)?",
+    r"(?:por favor )?sair (?:da|desta|dessa|do|deste|desse) (?:sua |vossa )?(?:lista|newsletter|grupo)(?: de (?:e ?mails?|contatos|transmissao))?",
+    r"(?:por favor )?(?:me deixem?|deixem? me) em paz",
     r"(?:quero|gostaria de|desejo) (?:me )?(?:descadastrar|sair|cancelar)(?: me)?(?: (?:da|desta|dessa|a) (?:sua )?(?:lista|newsletter|minha inscricao|inscricao))?",
 )
 ITALIAN = (
@@ -135,7 +156,7 @@ ITALIAN = (
         r"(?:per favore )?(?:non (?:mi )?(?:mandate|mandatemi|inviate|inviatemi|scrivete|scrivetemi|mandi|invii|scriva|contattatemi|contattate|mandarmi|inviarmi|"
         r"scrivermi)|smettete di (?:scrivermi|mandarmi|inviarmi|contattarmi)|smettetela)(?: (?:altre|questi|queste|piu))*(?: (?:piu|e ?mail|mail|messaggi|sms|messaggio))(?: piu)?"
     ),
-    r"smettete di (?:scrivermi|contattarmi)",
+    r"smettete di (?:scrivermi|contattarmi)|(?:adesso |ora )?smett(?:etela|ila)|(?:per favore )?lascia(?:temi|mi) in pace",
     (
         r"non (?:voglio|desidero|vorrei) (?:piu )?(?:ricevere|essere contattat[oa])(?: (?:piu|altre|altri|queste|questi|vostre|vostri|le vostre|i vostri))*"
         r"(?: (?:e ?mail|mail|messaggi|sms|newsletter|comunicazioni))?(?: piu)?"
@@ -153,6 +174,7 @@ DUTCH = (
     r"(?:ik wil )?(?:graag )?geen (?:e ?mails?|mails?|berichten|sms|nieuwsbrieven|nieuwsbrief)(?: van (?:u|jullie))?(?: meer)?(?: ontvangen| krijgen)?",
     r"ik (?:wil|zou|wens)(?: me| mij)?(?: graag)? (?:afmelden|uitschrijven|uitgeschreven worden|afgemeld worden)(?: (?:van|voor) (?:uw|de|deze) \w+)?",
     r"(?:gelieve|graag) (?:mij|me|mijn (?:e ?mail ?adres|adres|naam|nummer)) (?:te )?(?:verwijderen|schrappen|halen)(?: (?:uit|van) (?:uw|de|deze|jullie) \w+)?",
+    r"laat (?:me|mij)(?: (?:aub|alstublieft|alsjeblieft|nu))? met rust",
     r"(?:stop|hou|houd) (?:aub |alstublieft )?(?:met|op met) (?:mij |me )?(?:(?:e ?mails?|berichten) )?(?:te )?(?:mailen|sturen|appen|schrijven)",
 )
 MALAY = (
@@ -165,7 +187,7 @@ MALAY = (
         r"(?: (?:lagi|saya|kepada saya|ke saya|apa apa|mesej|pesan|email|e ?mel|sms|ini|apapun))+"
     ),
     r"saya (?:tidak|tak|nggak|gak|dah tak) (?:mahu|mau|nak|ingin|hendak)(?: lagi)? (?:terima|menerima|dapat|mendapat)(?: (?:mesej|pesan|email|e ?mel|sms|ini|lagi|dari anda|apa apa))*",
-    r"(?:tolong |sila |mohon |harap )*jangan (?:ganggu|hubungi|kacau) saya(?: lagi)?",
+    r"(?:tolong |sila |mohon |harap )*jangan (?:ganggu|hubungi|kacau)(?: saya)?(?: lagi)?",
     r"(?:tolong |sila |mohon |harap )*(?:stop|berhenti) (?:hantar|kirim|mengirim|menghantar)(?: (?:mesej|pesan|email|e ?mel|sms|wa))?",
     r"saya (?:mahu|mau|nak|ingin) (?:berhenti|berhenti langganan|berhenti berlangganan|unsubscribe|batal)(?: langganan)?",
 )
@@ -183,6 +205,8 @@ POLISH = (
     r"(?:prosze )?juz (?:do mnie|mi) nie (?:pisac|piszcie|wysylac|wysylajcie|przysylac|przysylajcie)(?: wiecej)?",
     r"nie (?:chce|zycze sobie)(?: juz)?(?: wiecej) (?:e ?maili|maili|wiadomosci|smsow)(?: od was)?",
     r"chce (?:sie )?(?:wypisac|zrezygnowac)(?: sie)?(?: (?:z|ze) (?:\w+ )?(?:listy|newslettera|subskrypcji))?",
+    r"(?:prosze )?(?:przestan|przestancie|przestac)(?: (?:juz|do mnie|mi))* (?:pisac|wysylac|przysylac|spamowac|nekac)(?: (?:do mnie|mi|mnie|maile|wiadomosci|sms y|smsy))*",
+    r"(?:dajcie|daj|prosze dac) mi (?:swiety )?spokoj|(?:zostawcie|zostaw) mnie w spokoju",
     r"rezygnuje (?:z|ze) (?:\w+ )?(?:subskrypcji|newslettera|wiadomosci|listy)",
 )
 RUSSIAN = (
@@ -198,6 +222,8 @@ RUSSIAN = (
     r"(?:пожалуиста )?(?:прекратите|остановите|отключите) (?:эту |вашу |свою |)(?:рассылку|спам)",
     r"(?:перестаньте|прекратите|хватит)(?: мне)? (?:писать|слать|присылать|отправлять)(?: мне)?(?: (?:сообщения|письма|рассылку|смс|спам))?",
     r"(?:пожалуиста )?(?:больше )?не (?:присылаите|шлите|отправляите)(?: мне)?(?: больше)? (?:сообщении|писем|смс)",
+    r"(?:пожалуиста )?больше не (?:присылаите|пишите|шлите|отправляите|звоните|беспокоите)(?: пожалуиста)?",
+    r"(?:пожалуиста )?(?:отстаньте|отвяжитесь|оставьте меня в покое)(?: от меня)?(?: пожалуиста)?",
     r"(?:я )?хочу отписаться(?: от (?:вашеи |этои |)(?:рассылки|уведомлении))?",
 )
 REQUESTS = re.compile(

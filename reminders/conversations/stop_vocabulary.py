@@ -10,6 +10,7 @@ USUAL = (
     *("stop", "stop all", "stopall", "stop it", "please stop", "unsubscribe", "cancel", "end", "quit"),
     *("opt out", "optout", "opt-out", "opt me out", "remove me", "no more", "stop please", "stop now"),
     *("unsubscribe me", "stop messaging me", "stop texting me", "stop messages", "stop sending messages"),
+    *("remove", "revoke", "stop promotions", "stop promo", "stop promos", "stop ads", "cease and desist"),
     *("unsubscribe all", "stop sending", "stop sending this", "stop sending these", "stop texting this number"),
     *("arrêt", "arrêter", "arrêtez", "désabonner", "désinscrire", "me désabonner", "stop sms"),  # French
     *("désinscription", "désabonnement", "se désabonner", "se désinscrire"),
@@ -36,6 +37,14 @@ POLITE = (
     *("hi", "hello", "hey", "hi there", "hello there", "hi all", "dear all", "dear sir or madam", "good morning"),
     *("good afternoon", "good evening", "dear sirs", "dear sir", "dear madam", "to whom it may concern"),
     *("please", "pls", "plz", "kindly", "thanks", "thank you", "many thanks", "thanks in advance", "thx"),
+    *("not interested", "no interest", "i am not interested", "i'm not interested", "wrong number", "wrong person"),
+    *("kein interesse", "ich habe kein interesse", "falsche nummer"),
+    *("pas intéressé", "pas intéressée", "mauvais numéro", "no me interesa", "no estoy interesado"),
+    *("no estoy interesada", "número equivocado", "não tenho interesse", "número errado"),
+    *("non mi interessa", "non sono interessato", "non sono interessata", "numero sbagliato"),
+    *("geen interesse", "verkeerd nummer", "tidak berminat", "tak berminat"),
+    *("salah nombor", "salah nomor", "nie jestem zainteresowany", "nie jestem zainteresowana", "pomyłka"),
+    *("zły numer", "не интересно", "неинтересно", "ошиблись номером"),
     *("thank you very much", "thanks a lot", "sorry", "but", "now", "immediately", "asap", "ok", "okay", "yes"),
     *("hallo", "guten tag", "guten morgen", "sehr geehrte damen und herren", "moin", "liebes team", "bitte"),
     *("danke", "vielen dank", "danke schön", "danke im voraus", "sofort"),
@@ -72,6 +81,7 @@ FOOTERS = (
     *("sent from", "sent via", "get outlook", "gesendet", "von meinem", "diese nachricht wurde von", "holen sie sich outlook"),
     *("envoyé", "obtenir outlook", "télécharger outlook", "provenance", "enviado", "obtener outlook", "obter o outlook"),
     *("inviato", "ottieni outlook", "verzonden", "verstuurd", "outlook voor", "dihantar", "dikirim", "dapatkan outlook"),
+    *("hämta outlook", "hent outlook", "hanki outlook", "scarica outlook", "baixe o outlook", "загрузить outlook", "获取 outlook"),
     *("wysłane", "wysłano", "pobierz", "отправлено", "послано", "skickat", "sendt fra", "lähetetty", "gönderildi"),
     *("发自", "從我的", "发送自", "iphoneから送信", "내 iphone", "أرسلت", "надіслано", "yahoo mail", "virus free"),
     *("this e mail", "this email", "this message", "confidential", "confidentiality", "disclaimer", "diese e mail"),
@@ -84,4 +94,12 @@ GREETINGS = (
     "hola", "estimado", "estimada", "estimados", "buenos días", "olá", "prezado", "prezados", "bom dia", "gentile", "caro", "cara", "ciao",
     "buongiorno", "salve", "beste", "geachte", "hoi", "goedemorgen", "salam", "yth", "selamat pagi", "assalamualaikum", "szanowni", "drogi",
     "dzień dobry", "witam", "уважаемые", "уважаемый", "привет", "здравствуйте", "добрый день", "merhaba", "hej",
+)
+# Before a request, these make it depend on something; then it is a question for a person.
+CONDITIONS = ("if", "unless", "when", "wenn", "falls", "sobald", "si", "cuando", "se", "quando", "als", "indien", "wanneer", "jika", "kalau", "bila", "jeśli", "jeżeli", "gdy", "если", "когда")
+# After a request, these begin the reason for it.
+REASONS = (
+    *("because", "as i", "as we", "since i", "since we", "for i", "weil", "da ich", "da wir", "denn ich", "parce que", "car je", "car nous"),
+    *("porque", "ya que", "pues ya", "pois", "perché", "poiché", "visto che", "omdat", "aangezien", "want ik", "kerana", "sebab", "karena"),
+    *("ponieważ", "bo", "gdyż", "потому что", "так как", "поскольку"),
 )

@@ -13,7 +13,15 @@ import unicodedata
 from collections.abc import Collection, Sequence
 
 from reminders.conversations.stop_requests import is_request
-from reminders.conversations.stop_vocabulary import CLOSINGS, FOOTERS, GREETINGS, POLITE, USUAL
+from reminders.conversations.stop_vocabulary import (
+    CLOSINGS,
+    CONDITIONS,
+    FOOTERS,
+    GREETINGS,
+    POLITE,
+    REASONS,
+    USUAL,
+)
 
 SMALL_WORDS = frozenset(
     {"of", "and", "de", "da", "di", "del", "la", "van", "von", "der", "den", "bin", "binti", "at", "the"}
@@ -23,9 +31,12 @@ SPOKEN_WORDS = frozenset(
 )
 LONGEST = 4_000  # letters of a message that are read
 MOST_LINES = 40
+LONGEST_SENTENCE = 300  # letters in which the reason for a request is looked for
 LONGEST_NAME = 60
+MOST_OF_A_NAME = 8  # words
 MOST_SPOKEN = 2  # words in small letters in a line with a number, as in "tel. and fax"
 _SENTENCE_END = re.compile(r"[.!?;\n\u3002\uff01\uff1f\u0964\u061f\u2026]+")
+_ABBREVIATED = re.compile(r"\b(?:[A-Z]\.(?:[A-Z]\.)*|[A-Z][a-z]{1,3}\.(?:[A-Z]\.)*)$")  # M.D., Ph.D., Jr.
 _COMMA = re.compile(r"[,\uff0c\u060c\u2013\u2014]| - ")
 
 
@@ -36,7 +47,7 @@ def is_stop(text: str, words: Collection[str] = ()) -> bool:
     lines = [line for line in text.splitlines() if normal(line)][:MOST_LINES]
     if not lines:
         return False
-    if _is_word(text, known) or _is_word_and_signature(lines, known):
+    if _is_word(text, known) or _is_word_and_signature(lines, known) or _is_word_and_name(lines, known):
         return True
     return not words and any(map(_asks, _sentences(text)))
 
@@ -74,6 +85,12 @@ def _is_word_and_signature(lines: Sequence[str], known: Collection[str]) -> bool
     return first == 1 and len(lines) == 2 and _is_word(lines[1], known)
 
 
+def _is_word_and_name(lines: Sequence[str], known: Collection[str]) -> bool:
+    """Return whether the message is one line with a stop word and a name: "STOP, Anna Lee"."""
+    head, *names = _COMMA.split(lines[0], maxsplit=1)
+    return len(lines) == 1 and bool(names) and _is_word(head, known) and _is_name(names[0].strip())
+
+
 def _is_signature(lines: Sequence[str], known: Collection[str]) -> bool:
     """Return whether these lines carry no message: only names, numbers, farewells and lines that a phone adds."""
     for line in lines:
@@ -90,10 +107,12 @@ def _is_signature(lines: Sequence[str], known: Collection[str]) -> bool:
 def _is_name(line: str) -> bool:
     """Return whether the line could be a name or title: few words, none in small letters, and no end of a sentence."""
     words = line.split()
+    ends = line.rstrip().endswith((".", "?", "!", "\u3002", "\uff1f"))
     if (
-        len(line) > LONGEST_NAME
-        or len(words) > 6
-        or line.rstrip().endswith((".", "?", "!", "\u3002", "\uff1f"))
+        not words
+        or len(line) > LONGEST_NAME
+        or len(words) > MOST_OF_A_NAME
+        or (ends and not _ABBREVIATED.search(line.rstrip()))
     ):
         return False
     # In capitals every word looks like a name: a word of a sentence shows that the line is not one.
@@ -160,14 +179,37 @@ def _sentences(text: str) -> list[str]:
     joined = " ".join(text.split("\n"))
     found = [each for one in (text, joined) for each in _SENTENCE_END.split(one)]
     heads = [_COMMA.split(each, maxsplit=1)[0] for each in found]
-    return [*found, *heads, *(_after_greeting(each) for each in found)]
+    return [*found, *heads, *_tails(found), *(_after_greeting(each) for each in found)]
+
+
+def _tails(sentences: Sequence[str]) -> list[str]:
+    """Return the parts behind the last comma that ask politely: "I have moved, please remove me from your list"."""
+    found = []
+    for each in sentences:
+        *before, tail = _COMMA.split(each)
+        asks = _count(normal(tail).split(), _POLITE, at_end=False) > 0
+        if before and asks and not any(_begins(normal(part), _CONDITIONS) for part in before):
+            found.append(tail)
+    return found
 
 
 def _asks(sentence: str) -> bool:
-    return is_request(normal(sentence)) or is_request(_without_politeness(_after_greeting(sentence)))
+    words = _without_reason(sentence)
+    return is_request(normal(words)) or is_request(_without_politeness(_after_greeting(words)))
+
+
+def _without_reason(sentence: str) -> str:
+    """Return the sentence up to the reason that it gives: "... because I have moved"."""
+    words = normal(sentence[:LONGEST_SENTENCE]).split()
+    for start in range(1, len(words)):
+        if any(" ".join(words[start : start + count]) in _REASONS for count in (1, 2)):
+            return " ".join(words[:start])
+    return sentence
 
 
 _POLITE = frozenset(map(normal, POLITE))
 _CLOSINGS = frozenset(map(normal, CLOSINGS))
 _FOOTERS = frozenset(map(normal, FOOTERS))
 _GREETINGS = frozenset(map(normal, GREETINGS))
+_CONDITIONS = frozenset(map(normal, CONDITIONS))
+_REASONS = frozenset(map(normal, REASONS))

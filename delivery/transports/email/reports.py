@@ -29,6 +29,12 @@ _AGAIN = re.compile(
     r"(re|aw|wg|sv|vs|antw|res|rv|tr|fw|fwd|doorst|ynt|odp|bls|pd|rif|r|i|回复|回覆|答复|转发|返信|رد)\s?(\[\d+\])?\s?[:\uff1a]",
     re.IGNORECASE,
 )
+# What mail servers put before the subject of an e-mail from outside.
+_TAGS = re.compile(
+    r"\s*([\[(*]{1,3}\s?(ext|external|extern|externe|externo|esterno|external (e-?mail|sender)|spam|suspected spam)"
+    r"\s?[\])*]{1,3}[:\s]*)+",
+    re.IGNORECASE,
+)
 LONGEST_SENDER = 1_000
 
 
@@ -105,7 +111,8 @@ def _believed(mail: Part, name: str, sender: str, reader: Reader, now: datetime)
 
 def fresh_subject(subject: str) -> str:
     """Return a subject that the writer chose; empty where it is the one of an answered or forwarded e-mail."""
-    return "" if _AGAIN.match(subject) else sendable(subject)[:200]
+    chosen = _TAGS.sub("", subject[:LONGEST_SENDER], count=1) if _TAGS.match(subject) else subject
+    return "" if _AGAIN.match(chosen) else sendable(chosen)[:200]
 
 
 def _from(mail: Part) -> str:

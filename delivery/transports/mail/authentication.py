@@ -36,10 +36,15 @@ def verdict(mail: Part, *, trusted: str, domain: str) -> Verdict:
 def _judged(results: list[str], domain: str) -> Verdict:
     words = next((result.split() for result in results if result.startswith("dmarc=")), [])
     said = words[0].removeprefix("dmarc=") if words else ""
-    checked = next((word.partition("=")[2] for word in words if word.startswith("header.from=")), domain)
+    checked = next((_domain(word) for word in words if word.startswith("header.from=")), domain)
     if said == "fail" or not f".{domain}".endswith(f".{checked}"):
         return Verdict.FAILED  # also where the server names another sender
     return Verdict.PASSED if said == "pass" else Verdict.UNKNOWN
+
+
+def _domain(word: str) -> str:
+    """Return the domain in `header.from=`; some servers write the whole address, quotes or a dot at the end."""
+    return word.partition("=")[2].strip("\"'<>").rpartition("@")[2].rstrip(".")
 
 
 def _read(value: str) -> tuple[str, list[str]]:

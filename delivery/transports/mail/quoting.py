@@ -26,6 +26,18 @@ _SENT_FROM = re.compile(
     r"z|ze|из|с|от|från|fra|з)\b.*|(Von meinem|Get Outlook for|发自我的|從我的|iPhoneから送信|내 iPhone).*",
     re.IGNORECASE,
 )
+# How a mail server warns its reader of an e-mail from outside; the whole paragraph is the warning.
+_WARNS = re.compile(
+    r"\W{0,5}(caution|warning|attention|achtung|vorsicht|warnung|avertissement|atención|atenção|attenzione|let op|external|extern|externe|"
+    r"externo|esterno|this e-?mail|this message|diese e-?mail|diese nachricht|ce message|cet e-?mail|este correo|este mensaje|esta mensagem|"
+    r"questa e-?mail|questo messaggio|deze e-?mail|dit bericht|you don['’]t often get|some people who received|sie erhalten nicht oft)\b",
+    re.IGNORECASE,
+)
+_OUTSIDE = re.compile(
+    r"outside|extern|außerhalb|extérieur|fuera de|fora d|ester[nio]|buiten|often get e-?mail|nicht (oft|häufig) e-?mail",
+    re.IGNORECASE,
+)
+LONGEST_WARNING = 1_000
 LONGEST_LINE = 300  # characters that are examined
 MOST_LINES = 3_000
 
@@ -35,10 +47,19 @@ def own_words(text: str) -> str:
 
     Empty where the person wrote nothing of their own.
     """
-    lines = text.splitlines()[:MOST_LINES]
+    lines = _without_warning(text.splitlines()[:MOST_LINES])
     looks = [line.strip()[:LONGEST_LINE] for line in lines]
     first = next((number for number in range(len(looks)) if _begins_quotation(looks, number)), len(looks))
     return _unsigned(lines[:first]) or _unsigned(_below(lines, looks, first))
+
+
+def _without_warning(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines below the warning of the reader's own mail server, up to the first empty line."""
+    first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    end = next((number for number in range(first, len(lines)) if not lines[number].strip()), len(lines))
+    told = " ".join(lines[first:end])[:LONGEST_WARNING].strip()
+    warns = end < len(lines) and _WARNS.match(told) and _OUTSIDE.search(told)
+    return lines[end:] if warns else lines
 
 
 def _begins_quotation(looks: Sequence[str], number: int) -> bool:

@@ -173,6 +173,17 @@ STOPS = [
     mail("STOP", headers="Auto-Submitted: no\n"),
     mail("STOP", headers="Return-Path: <anna@example.com>\n"),
     mail("STOP", headers="Authentication-Results: mx.example; dmarc=none header.from=example.com\n"),
+    *(
+        mail("STOP", headers=f"Authentication-Results: mx.example; dmarc=pass header.from={written}\n")
+        for written in ("anna@example.com", '"example.com"', "Example.COM.")
+    ),
+    # The reader's own mail server adds to e-mails from outside.
+    mail("[EXTERNAL]\n\nSTOP" + GMAIL),
+    mail("CAUTION: This email originated from outside of the organization. Do not click\nlinks.\n\nSTOP"),
+    mail("You don't often get email from anna@example.com. Learn why this is important\n\nSTOP"),
+    mail("ACHTUNG: Diese E-Mail stammt von einem externen Absender!\n\n\nAbmelden" + OUTLOOK),
+    mail("", subject="[EXTERNAL] STOP"),
+    mail("Stop\n\nHämta Outlook för iOS\n________________________________\nFrån: School"),
 ]
 REPLIES = [
     mail("Yes, we come!" + GMAIL),
@@ -198,6 +209,8 @@ REPLIES = [
     page("<style>STOP</style><script>STOP</script><p>Yes</p>"),
     both("See the file\n", "<p>See the file</p>"),
     mail("I am out of office tomorrow, can we meet?", subject="Re: Out of office"),
+    mail("ok", subject="[EXT] Re: Stop"),
+    mail("Caution: the bus is late\n\nSee you"),
 ]
 AUTOMATIC = [
     mail("STOP", headers="Auto-Submitted: auto-replied\n"),
