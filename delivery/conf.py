@@ -48,6 +48,11 @@ def window_guard() -> timedelta:
     return timedelta(seconds=settings.WINDOW_GUARD_SECONDS)
 
 
+def clock_tolerance() -> timedelta:
+    """Return by how much two clocks may differ while messages leave."""
+    return timedelta(seconds=settings.CLOCK_TOLERANCE_SECONDS)
+
+
 def delay(base: float, error_rate: float) -> float:
     """Return the gap after a message at an error rate, from the gap without errors."""
     return adaptive_delay(

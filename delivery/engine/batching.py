@@ -141,7 +141,11 @@ class Batches:
         while True:
             now = datetime.now(UTC)  # again for each try: a window may close while the database is away
             try:
-                return await self._lines[0].run(recording.begin(intents, now=now, guard=conf.window_guard()))
+                return await self._lines[0].run(
+                    recording.begin(
+                        intents, now=now, guard=conf.window_guard(), tolerance=conf.clock_tolerance()
+                    )
+                )
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 if time.monotonic() >= deadline:
                     raise

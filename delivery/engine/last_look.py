@@ -48,6 +48,14 @@ class Leave:
     begun: Begun
     asked: Moment
 
+    def clocks_differ_by(self, tolerance: timedelta) -> bool:
+        """Decide whether this process' clock and the database's were further apart: the ledger's times would be wrong.
+
+        The database read its clock some time after this process did, at the latest when it answered.
+        """
+        behind = self.begun.clock - self.begun.at
+        return not -tolerance <= behind <= tolerance + timedelta(seconds=self.asked.ago())
+
     def closes_within(self, guard: timedelta) -> bool:
         """Decide whether the window closes before a message that leaves now has arrived, by either clock."""
         database = self.begun.clock + timedelta(seconds=self.asked.ago())
@@ -132,6 +140,8 @@ class LastLook(Look):
     def _check_here(self) -> None:
         if self._lost():
             raise HeldBackError("another pump serves its account")
+        if self.leave.clocks_differ_by(conf.clock_tolerance()):
+            raise HeldBackError("the clocks of this worker and of the database differ")
         if self.leave.closes_within(conf.window_guard()):
             raise HeldBackError("its window closes")
 

@@ -97,7 +97,8 @@ class Counts:
 # Leave to send: its run still runs and is in its window, its account may still send and is still this pump's, its
 # recipient may still get it. `begun_at` is the intent, on disk before the message goes. Asked again by the same pump,
 # after a lost answer or for a last look (`last_look.py`), it gives the same leave: under one fencing number nobody
-# else begins. The window is judged by the later of two clocks, the worker's and the database's.
+# else begins. The window is judged by the later of two clocks, the worker's and the database's. A worker whose clock
+# is ahead begins nothing: `begun_at` would say for as long that the message may still be under way.
 #
 # Every leave names the wish that it answers, by its place in the batch: pumps share the statement, and a pump that
 # lost its account can ask for the same target as the one that has it now.
@@ -113,6 +114,7 @@ WITH wanted AS MATERIALIZED (
     WHERE t.parts_done = w.part AND t.status || '' = 'sending' AND t.fence = w.fence
       AND (t.begun_at IS NULL OR t.begun_at >= w.wished_at)
       AND r.status = 'running' AND r.closes_at > GREATEST(%(now)s, clock_timestamp()) + %(guard)s::interval
+      AND clock_timestamp() >= %(now)s - %(tolerance)s::interval
       AND a.fence = w.fence AND a.status = 'active'
       AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
@@ -125,10 +127,12 @@ RETURNING wanted.place, t.id, t.parts_done, t.fence, t.attempts, clock_timestamp
 """
 
 
-def begin(intents: Sequence[Intent], *, now: datetime, guard: timedelta) -> Query[list[Begun | None]]:
+def begin(
+    intents: Sequence[Intent], *, now: datetime, guard: timedelta, tolerance: timedelta
+) -> Query[list[Begun | None]]:
     """Return the statement that writes down the intents, and answers each in its place with leave to send or None.
 
-    A window has to stay open for `guard` longer than now.
+    A window has to stay open for `guard` longer than now, and `now` is at most `tolerance` ahead of the database.
     """
     arguments: dict[str, Any] = {
         "target": [intent.target_id for intent in intents],
@@ -137,6 +141,7 @@ def begin(intents: Sequence[Intent], *, now: datetime, guard: timedelta) -> Quer
         "wished_at": [intent.wished_at for intent in intents],
         "now": now,
         "guard": guard,
+        "tolerance": tolerance,
     }
 
     def read(rows: Rows) -> list[Begun | None]:

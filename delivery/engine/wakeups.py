@@ -20,6 +20,7 @@ from config.redis.client import client
 from config.redis.publishing import DELAYED, publish
 from delivery import conf, live
 from delivery.engine import lease
+from delivery.engine.clock_reading import database_clock
 from delivery.engine.lease import Lease
 from delivery.states import WaitReason
 
@@ -126,8 +127,11 @@ def send_on_commit(task: str, *arguments: object, countdown: float = 0) -> None:
 
 
 def watchdog() -> datetime:
-    """Return when to look after an account that is at work; the lease of a pump that died has run out by then."""
-    return datetime.now(UTC) + timedelta(seconds=settings.LEASE_SECONDS + 5)
+    """Return when to look after an account that is at work; the lease of a pump that died has run out by then.
+
+    By the database's clock: with one of its own that is ahead, a dead pump would leave its account asleep for as long.
+    """
+    return database_clock.now() + timedelta(seconds=settings.LEASE_SECONDS + 5)
 
 
 def put_off(account_id: int) -> None:

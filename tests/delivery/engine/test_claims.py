@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Recipient, User
 from activity.models import Attempt
+from delivery import conf
 from delivery.engine import claims, recording
 from delivery.engine.claims import Claimed
 from delivery.engine.recording import Begun, Counts, Intent, Landing, Ledgered
@@ -47,7 +48,9 @@ def begin(
         Intent(target_id=each.target_id, part=each.parts_done, fence=fence, wished_at=wished_at or now)
         for each in claimed
     ]
-    answers = run_query(recording.begin(intents, now=now, guard=timedelta()))
+    answers = run_query(
+        recording.begin(intents, now=now, guard=timedelta(), tolerance=conf.clock_tolerance())
+    )
     return {begun.target_id: begun for begun in answers if begun is not None}
 
 

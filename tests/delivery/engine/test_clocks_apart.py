@@ -1,5 +1,6 @@
 """Clocks that disagree: nothing is granted, fired or woken by them, and all goes on once they agree."""
 
+import asyncio
 from datetime import timedelta
 from time import time
 
@@ -10,19 +11,23 @@ from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import Account
+from activity.models import Attempt
 from delivery import tasks
-from delivery.engine import clock_reading, permits, pump, tick
+from delivery.engine import claims, clock_reading, permits, pump, tick, wakeups
+from delivery.engine.batching import Batches
 from delivery.engine.lease import lease_key
+from delivery.engine.recording import Begun, Intent
 from delivery.engine.workers import FindQueues
 from delivery.limiter import Limiter, Wait
-from delivery.models import Run
+from delivery.models import Run, RunTarget
 from delivery.sentences.account_state import whys
-from delivery.states import WaitReason
+from delivery.states import TargetStatus, WaitReason
 from reminders import tasks as reminder_tasks
+from tests.delivery.engine.test_last_look import pumped, until
 from tests.delivery.engine.test_tick import waiting
 from tests.delivery.engine.test_workers import Consumer
 from tests.delivery.shift_by_hand import HOUR_MS, Shift, epoch
-from tests.delivery.stage import Stage
+from tests.delivery.stage import Stage, counted, serve
 from tests.factories import ReminderFactory
 
 GONE = "paceline:clocks:apart"
@@ -138,6 +143,53 @@ def test_nothing_is_sent_by_a_worker_whose_clock_is_off_and_it_says_so(
 
 
 @pytest.mark.parametrize("hours", [1, -1])
+def test_permits_of_a_worker_are_not_used_once_its_clock_is_set(stage: Stage, hours: int) -> None:
+    """It holds permits for the next seconds: a message would leave with a wrong time in the ledger."""
+    account = stage.account(idempotent=False, limits={"gap_min": 0.2, "gap_max": 0.2})
+    run = stage.fire(account, to=12)
+    with pumped(account):
+        until(lambda: len(stage.received(account)) >= 2)
+        with time_machine.travel(timezone.now() + timedelta(hours=hours)):
+            until(lambda: Account.objects.get(pk=account.pk).waiting_for == WaitReason.CLOCKS)
+        left = len(stage.received(account))
+    assert left < 12
+    times = list(Attempt.objects.filter(run=run).values_list("at", flat=True))
+    assert len(times) == left
+    assert max(abs(timezone.now() - at) for at in times) < timedelta(minutes=10)
+    begun = run.targets.filter(begun_at__isnull=False).exclude(status=TargetStatus.SENT)
+    assert not begun.exists(), "nothing is in doubt"
+    serve(run, account)
+    assert counted(run) == {"sent": 12}
+
+
+def test_a_worker_whose_clock_was_ahead_leaves_nothing_that_would_have_to_wait_for_it(stage: Stage) -> None:
+    """It is killed right after its clock was set. Its account is looked after within a minute all the same."""
+    account = stage.account()
+    run = stage.fire(account, to=1)
+    clock_reading.database_clock.read()
+    with time_machine.travel(timezone.now() + timedelta(hours=1)):
+        lease = wakeups.take_lease(account.pk)
+        assert lease is not None
+        [claimed] = claims.claim(
+            run.pk, account.pk, fence=lease.fence, most=1, now=timezone.now() + timedelta(hours=1)
+        )
+        wish = Intent(target_id=claimed.target_id, part=0, fence=lease.fence, wished_at=timezone.now())
+        assert asyncio.run(begun_by(wish)) == [None]
+    account.refresh_from_db()
+    assert account.wake_at is not None
+    assert account.wake_at < timezone.now() + timedelta(minutes=1)
+    assert not RunTarget.objects.filter(begun_at__isnull=False).exists()
+
+
+async def begun_by(wish: Intent) -> list[Begun | None]:
+    batches = Batches()
+    try:
+        return await batches.begin([wish])
+    finally:
+        await batches.close()
+
+
+@pytest.mark.parametrize("hours", [1, -1])
 def test_an_account_that_slept_when_the_clock_of_its_worker_was_set_says_so_once_it_is_due(
     stage: Stage, redis: Redis, hours: int
 ) -> None:
@@ -176,12 +228,13 @@ def test_accounts_that_sleep_until_a_time_of_a_wrong_clock_are_woken(
     stage.fire(account, to=3)
     with time_machine.travel(timezone.now() + timedelta(hours=1)):
         pump.pump(account.pk)
+    # As a shift leaves it that was under way when the clock was set.
+    Account.objects.filter(pk=account.pk).update(wake_at=timezone.now() + timedelta(minutes=59))
     account.refresh_from_db()
-    assert account.wake_at is not None
-    assert account.wake_at > timezone.now() + timedelta(minutes=50), "by the clock that was off"
     said = int(redis.get(GONE) or 0)
     tick.tick()
     account.refresh_from_db()
+    assert account.wake_at is not None
     assert account.wake_at > timezone.now() + timedelta(minutes=50), "somebody complained a moment ago"
     redis.set(GONE, said - clock_reading.QUIET_MS)
     tick.tick()

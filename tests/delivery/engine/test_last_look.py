@@ -335,6 +335,19 @@ def test_a_window_that_closes_within_the_guard_holds_back(quick: Settings, value
     assert "window" in refused(look_with(Desk(leave), **values))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("ahead", [-7.0, 7.0])
+def test_a_clock_that_the_database_contradicts_holds_back(ahead: float) -> None:
+    """The ledger would get a wrong time, by which no limit can be counted later."""
+    assert "clocks" in refused(look_with(Desk(leave), clock_ahead=ahead))
+
+
+def test_an_answer_that_took_its_time_is_no_wrong_clock(quick: Settings) -> None:
+    quick.CLOCK_TOLERANCE_SECONDS, quick.WINDOW_GUARD_SECONDS = 1, 0
+    desk = Desk(leave)
+    asyncio.run(look_with(desk, clock_ahead=1.5, age=0.8)())
+    assert desk.asked == 0
+
+
 def test_a_lost_lease_holds_back() -> None:
     assert "another pump" in refused(look_with(Desk(leave), lost=True))
 

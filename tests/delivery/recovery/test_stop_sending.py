@@ -55,9 +55,10 @@ def test_a_stop_holds_what_is_in_a_pumps_hands(stage: Stage) -> None:
     claimed = claims.claim(run.pk, account.pk, fence=7, most=2, now=now)
     intents = [Intent(target_id=c.target_id, part=0, fence=7, wished_at=now) for c in claimed]
     stop_sending.stop(stage.owner)
-    assert ask(recording.begin(intents, now=now, guard=conf.window_guard())) == [None, None]
+    wish = recording.begin(intents, now=now, guard=conf.window_guard(), tolerance=conf.clock_tolerance())
+    assert ask(wish) == [None, None]
     stop_sending.start(stage.owner)
-    assert None not in ask(recording.begin(intents, now=now, guard=conf.window_guard()))
+    assert None not in ask(wish)
 
 
 def test_a_stop_in_the_middle_of_a_shift_lets_nothing_more_leave(stage: Stage) -> None:

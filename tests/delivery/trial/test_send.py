@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 from pytest_django import Settings
@@ -326,6 +327,29 @@ def test_who_opts_out_while_the_connection_is_made_gets_nothing(stage: Stage, qu
         sending.join(30)
     found = result(asked)
     assert (found.state, "opted out" in found.sentence) == (TrialState.FAILED, True)
+    assert not stage.received(account)
+    assert not Attempt.objects.exists()
+
+
+def test_a_worker_whose_clock_is_set_while_the_connection_is_made_sends_nothing(
+    stage: Stage, quick: Settings
+) -> None:
+    """The ledger would get a wrong time."""
+    quick.SEND_TIMEOUT_SECONDS, quick.CONNECT_TIMEOUT_SECONDS = 24, 12
+    account = stage.account(limits={"per_day": 1})
+    own(account, stage.owner)
+    with Door(stage.gateway.url, closed=True) as door:
+        account.credentials = {**account.credentials, "base_url": door.url}
+        account.save(update_fields=["credentials"])
+        asked = send.ask(trial(account), by=stage.owner)
+        sending = threading.Thread(target=send.send, args=(asked.id,))
+        sending.start()
+        wait_until(lambda: TestMessage.objects.filter(begun_at__isnull=False).exists())
+        time.sleep(0.5)  # it connects
+        with time_machine.travel(timezone.now() - timedelta(hours=1)):
+            door.open()
+            sending.join(30)
+    assert "clock of the worker" in result(asked).sentence
     assert not stage.received(account)
     assert not Attempt.objects.exists()
 
