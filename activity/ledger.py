@@ -1,10 +1,14 @@
 """Reads the ledger, and adds rows for events outside a run's own record."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
+
+from django.db.models import Min
 
 from activity.models import Attempt
 
 LONGEST_SEND = timedelta(minutes=5)
+MOST_LOOKED_AT = 1_000
 
 
 def seen_times(account_id: int, action: str, *, since: datetime) -> list[datetime]:
@@ -26,6 +30,21 @@ def last_send(account_id: int, action: str) -> tuple[datetime, int] | None:
     """Return when the last message began, and the number of its attempt."""
     rows = Attempt.objects.filter(account_id=account_id, action=action).order_by("-at")
     return rows.values_list("at", "id").first()
+
+
+def share_of_others(account_id: int, target_id: int, *, outcomes: Collection[str]) -> float:
+    """Return the share of an account's other targets that met one of `outcomes` since this target did.
+
+    The last `MOST_LOOKED_AT` attempts of the others count.
+    """
+    rows = Attempt.objects.filter(account_id=account_id)
+    since = rows.filter(target_id=target_id, outcome__in=outcomes).aggregate(first=Min("at"))["first"]
+    if since is None:
+        return 0.0
+    others = rows.filter(at__gte=since, target__isnull=False).exclude(target_id=target_id)
+    met = list(others.order_by("-at").values_list("target_id", "outcome")[:MOST_LOOKED_AT])
+    failed = {target for target, outcome in met if outcome in outcomes}
+    return len(failed) / len({target for target, _ in met}) if met else 0.0
 
 
 def count_since(account_id: int, action: str, *, since: datetime) -> int:

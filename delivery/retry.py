@@ -90,13 +90,14 @@ def decide(
     rules: RetryRules,
     streak: int = 1,
     lasted: float = 0.0,
+    shared: bool = False,
 ) -> Verdict:
     """Decide on `outcome` of a target's attempt number `attempt` (1 is the first).
 
     `streak` says how many failures in a row, this one included, were not caused by a recipient; `lasted` for how many
-    seconds the account has been in trouble. `idempotent` says that the transport takes a key: a message that may have
-    arrived is then sent again with the same key. Without a key it is never sent again automatically, since a person
-    may receive it twice.
+    seconds the account has been in trouble; `shared` that others met the same failure. `idempotent` says that the
+    transport takes a key: a message that may have arrived is then sent again with the same key. Without a key it is
+    never sent again automatically, since a person may receive it twice.
     """
     if attempt < 1 or streak < 1:
         raise ValueError(f"Attempt {attempt} of a streak of {streak} was never made: the first is 1.")
@@ -108,7 +109,7 @@ def decide(
         case NotConnected() | Unreachable():
             verdict = _away(outcome, streak, lasted, rules)
         case ServerError():
-            verdict = _server_error(outcome, attempt, streak, rules)
+            verdict = _server_error(outcome, attempt, streak, rules, shared=shared)
         case TryAgain():
             verdict = _not_now(outcome, attempt, rules)
         case Rejected():
@@ -118,7 +119,7 @@ def decide(
             verdict = Verdict(target=TargetStatus.PENDING, error=reason, effect=effect, counts=False)
         case Unknown():
             verdict = (
-                _doubt_with_key(outcome, attempt, streak, rules)
+                _doubt_with_key(outcome, attempt, streak, rules, shared=shared)
                 if idempotent
                 else _doubt(outcome, streak, rules)
             )
@@ -174,22 +175,26 @@ def _held(
     )
 
 
-def _server_error(outcome: ServerError, attempt: int, streak: int, rules: RetryRules) -> Verdict:
+def _server_error(
+    outcome: ServerError, attempt: int, streak: int, rules: RetryRules, *, shared: bool
+) -> Verdict:
     """Try again soon after a single failure, counted as the recipient's.
 
-    A failure for everybody, or several in a row, count as the service's.
+    A failure for everybody, several in a row, or one that others met too, count as the service's.
     """
-    if outcome.everybody or streak >= rules.handful:
-        times = streak if outcome.everybody else streak - rules.handful + 1
+    if outcome.everybody or shared or streak >= rules.handful:
+        times = streak if outcome.everybody else max(1, streak - rules.handful + 1)
         wait = _wait(outcome.after, _grown(rules.backoff_base, times, rules.hold_max), rules)
         return _held(TroubleKind.SERVER_ERRORS, outcome.reason, wait, behind=True)
     return _back_off(outcome.reason, attempt, rules, give_up=TargetStatus.FAILED)
 
 
-def _doubt_with_key(outcome: Unknown, attempt: int, streak: int, rules: RetryRules) -> Verdict:
+def _doubt_with_key(
+    outcome: Unknown, attempt: int, streak: int, rules: RetryRules, *, shared: bool
+) -> Verdict:
     """Send the message again with the same key, so that it is delivered once."""
-    if streak >= rules.handful:
-        wait = _grown(rules.backoff_base, streak - rules.handful + 1, rules.hold_max)
+    if shared or streak >= rules.handful:
+        wait = _grown(rules.backoff_base, max(1, streak - rules.handful + 1), rules.hold_max)
         return _held(TroubleKind.IN_DOUBT, outcome.reason, wait, behind=True)
     return _back_off(outcome.reason, attempt, rules, give_up=TargetStatus.UNCONFIRMED)
 

@@ -72,11 +72,13 @@ class AccountTrouble:
         idempotent: bool,
         began_at: datetime,
         answered: bool = True,
+        shared: bool = False,
     ) -> Verdict:
         """Decide on an outcome, and remember what it says about the account; `keep` writes that down.
 
         What had begun before the account was held tells nothing new: of several messages that met the same trouble one
-        is enough. Nor does a message that we refused ourselves, so that its service did not answer.
+        is enough. Nor does a message that we refused ourselves, so that its service did not answer. `shared` says that
+        other recipients met the same failure.
         """
         if isinstance(outcome, Sent) and not (self.present or self.account.trouble_count):
             return TAKEN
@@ -94,6 +96,7 @@ class AccountTrouble:
             rules=conf.retry_rules(),
             streak=max(1, self.account.trouble_count),
             lasted=0.0 if self._is_another(isinstance(outcome, RateLimited)) else self._lasted(now),
+            shared=shared,
         )
         if verdict.effect in HOLDS:
             self._hold(verdict, now, known=known)

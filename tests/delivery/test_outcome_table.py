@@ -51,6 +51,7 @@ CIRCUMSTANCES: Mapping[str, Mapping[str, Any]] = {
     "last attempt": {"attempt": RULES.max_attempts},
     "last attempt of a day": {"attempt": len(RULES.recipient_waits) + 1},
     "for an hour": {"lasted": 3600.0},
+    "others fail too": {"shared": True},
     "with a key": {"idempotent": True},
 }
 

@@ -4,21 +4,24 @@ import asyncio
 import random
 import time
 from contextlib import suppress
+from functools import partial
 
 import structlog
 from django.conf import settings
 
+from activity import ledger
 from delivery.engine.loop import Landed
 from delivery.engine.recording import Landing
 from delivery.engine.shift.consequences import Consequences
 from delivery.engine.shift.outgoing import Outgoing, landing_of
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
-from delivery.outcomes import HeldBack, Sent
+from delivery.outcomes import HeldBack, Sent, ServerError, Unknown
 from delivery.states import TargetStatus, WaitReason
 
 log = structlog.get_logger(__name__)
 
+UNSTEADY = frozenset({"server_error", "unknown"})  # as the ledger names them
 BAD = frozenset({TargetStatus.FAILED, TargetStatus.UNCONFIRMED})  # what the error rate counts
 
 
@@ -67,6 +70,7 @@ class Landings:
         """Write the results into the database first, then do whatever follows from them."""
         state = self.state
         keys = state.transport.capabilities.idempotent
+        shared = await self._shared(results)
         verdicts = [
             state.trouble.judge(
                 landed.outcome,
@@ -74,6 +78,7 @@ class Landings:
                 idempotent=keys,
                 began_at=outgoing.begun.at,
                 answered=landed.left,
+                shared=outgoing.target_id in shared,
             )
             for outgoing, landed in results
         ]
@@ -91,6 +96,22 @@ class Landings:
         bad = {landing.whose.run_id for landing in landings if landing.status in BAD}
         for run in counts:
             await self.consequences.for_run(run, doubts=run.run_id in bad)
+
+    async def _shared(self, results: list[tuple[Outgoing, Landed]]) -> set[int]:
+        """Return the targets at their last attempt whose failures others met too: their service is unsteady.
+
+        A service that fails on every second message never fails on a handful in a row.
+        """
+        last = [
+            outgoing.target_id
+            for outgoing, landed in results
+            if isinstance(landed.outcome, ServerError | Unknown)
+            and outgoing.begun.attempt >= settings.MAX_ATTEMPTS
+        ]
+        if not last:
+            return set()
+        ask = partial(_met_by_others, self.state.account.pk, last)
+        return await self.state.batches.ask(ask)
 
     async def _came_down(self, outgoing: Outgoing, landing: Landing) -> None:
         """Put the target's next part on the agenda, or free its place."""
@@ -120,3 +141,10 @@ class Landings:
         await state.give_back(messages, begun=True)
         await state.drop_agenda()
         state.wait(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
+
+
+def _met_by_others(account_id: int, targets: list[int]) -> set[int]:
+    def share(target_id: int) -> float:
+        return ledger.share_of_others(account_id, target_id, outcomes=UNSTEADY)
+
+    return {target_id for target_id in targets if share(target_id) > settings.ERROR_RATE_STOP}

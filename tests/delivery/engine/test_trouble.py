@@ -1,8 +1,10 @@
 """Trouble of an account or its gateway on the real engine: no recipient fails for it, and it goes on by itself."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from django.utils import timezone
@@ -434,6 +436,22 @@ def test_a_message_on_which_the_service_fails_fails_alone_and_holds_up_nobody(
     pumped(run, account, ended(run))
     assert counted(run) == {"sent": 11, "failed": 1}
     assert "gave up after 5 attempts" in run.targets.get(status=TargetStatus.FAILED).error
+
+
+@pytest.mark.parametrize("said", [REFUSED, BROKEN], ids=["certainly not taken", "in doubt"])
+def test_a_service_that_fails_on_three_of_four_messages_fails_nobody(
+    stage: Stage, short: Settings, script: ScriptedGateway, said: Said
+) -> None:
+    """It never fails on a handful in a row, but on some message five times."""
+    account = account_at(stage, script, group_concurrency=1)
+    asked = count()
+    script.answers = lambda _: TOOK if next(asked) % 4 == 3 else said
+    run = stage.fire(account, to=12)
+    pumped(run, account, ended(run))
+    assert counted(run) == {"sent": 12}
+    attempts = Counter(Attempt.objects.filter(run=run).values_list("target", flat=True))
+    assert max(attempts.values()) > short.MAX_ATTEMPTS, "this test says nothing else"
+    add_up(run)
 
 
 # Runs around it.
