@@ -141,19 +141,24 @@ def test_every_asker_of_a_tray_gets_the_answers_to_its_own_wishes_alone() -> Non
 def test_an_asker_that_gave_up_disturbs_no_other_and_is_not_written_later() -> None:
     written: list[int] = []
 
-    async def write(wishes: list[int]) -> list[int]:
-        await asyncio.sleep(0.01)
-        written.extend(wishes)
-        return wishes
-
     async def scene() -> None:
+        writing, go_on = asyncio.Event(), asyncio.Event()
+
+        async def write(wishes: list[int]) -> list[int]:
+            writing.set()
+            await go_on.wait()
+            written.extend(wishes)
+            return wishes
+
         queue: StatementQueue[int, int] = StatementQueue(write)  # type: ignore[arg-type]
         under_way = asyncio.create_task(queue.submit([1]))
-        await asyncio.sleep(0.001)
+        await writing.wait()
         gives_up, stays = (asyncio.create_task(queue.submit([each])) for each in (2, 3))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # both ask
         under_way.cancel()
         gives_up.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
         assert list(await stays) == [3]
 
     asyncio.run(scene())
