@@ -52,7 +52,10 @@ def pump(account_id: int) -> None:
 @lru_cache(maxsize=100_000)
 def _owner_of(account_id: int) -> int:
     """Return the owner, who decides only about places: an account that changes hands may count for the old one."""
-    return Account.objects.values_list("owner", flat=True).get(pk=account_id)
+    owner = Account.objects.filter(pk=account_id).values_list("owner", flat=True).first()
+    if owner is None:
+        raise LookupError(f"There is no account {account_id}.")
+    return owner
 
 
 def _serve(account_id: int) -> None:

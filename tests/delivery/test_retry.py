@@ -1,5 +1,5 @@
 import math
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -333,7 +333,7 @@ def test_rules_are_settings() -> None:
 
 
 @pytest.mark.parametrize("never", [{"attempt": 0}, {"attempt": 1, "streak": 0}])
-def test_an_attempt_that_was_never_made_is_refused(never: dict[str, int]) -> None:
+def test_an_attempt_that_was_never_made_is_refused(never: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="the first is 1"):
         decide(Sent(), idempotent=False, rules=RULES, **never)
 

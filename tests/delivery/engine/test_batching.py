@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -109,9 +109,9 @@ def test_wishes_that_come_together_share_a_statement(monkeypatch: pytest.MonkeyP
     pumps = [Pump() for _ in range(6)]
     real, sizes = recording.begin, list[int]()
 
-    def counting(intents: list[Intent], *, now: datetime, guard: timedelta) -> Query[list[Begun | None]]:
+    def counting(intents: list[Intent], **told: Any) -> Query[list[Begun | None]]:
         sizes.append(len(intents))
-        return real(intents, now=now, guard=guard)
+        return real(intents, **told)
 
     monkeypatch.setattr(recording, "begin", counting)
 
