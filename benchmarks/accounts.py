@@ -1,53 +1,68 @@
-"""1,000 accounts paced side by side at 40 per minute for two minutes, all processes included."""
+"""Accounts paced side by side at 40 per minute for two minutes, 1,000 or as many as you say; all processes included."""
 
+import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from benchmarks.rig import rig
-from sandbox.witness import times, worst_window
+from benchmarks.rig import Use, rig
+from benchmarks.sink import NGINX, RECEIVERS, SANDBOX, nginx_program, sink
+from sandbox.witness import worst_window
 
-ACCOUNTS = 1000
 PER_MINUTE = 40
-MINUTES = 2
 MINUTE_MS = 60_000
+SETTLED_MS = 15_000  # from the last firing until all accounts are under way
 
 
 def main(argv: Sequence[str]) -> dict[str, object]:
-    accounts = int(argv[0]) if argv else ACCOUNTS
-    workers = int(argv[1]) if len(argv) > 1 else 2
-    minutes = int(argv[2]) if len(argv) > 2 else MINUTES
-    each = PER_MINUTE * (minutes + 2)
-    with rig("accounts") as bench:
-        made = bench.accounts(accounts, per_minute=PER_MINUTE, concurrency=3)
+    options = _options(argv)
+    accounts, workers, minutes = options.accounts, options.workers, options.minutes
+    each = PER_MINUTE * (minutes + 2) + accounts // 25  # firing takes a while; all work until the end
+    with rig("accounts") as bench, sink(options.receiver, bench.folder) as receiver:
+        made = bench.accounts(accounts, per_minute=PER_MINUTE, concurrency=3, gateway=receiver.url)
         bench.recipients(each)
+        reminders = [bench.reminder([account], first=0, count=each) for account in made]
         bench.start_workers(workers, threads=accounts // workers + 20)
-        for account in made:
-            bench.fire(bench.reminder([account], first=0, count=each))
-        start = time.time() * 1000 + 5000  # counted when all are under way
-        before = _at(start, bench.use)
-        after = _at(start + minutes * MINUTE_MS, bench.use)
-        received = times(bench.log)
-    sent = sum(
-        1 for moments in received.values() for at in moments if start <= at < start + minutes * MINUTE_MS
-    )
+        for reminder in reminders:
+            bench.fire(reminder)
+        start = time.time() * 1000 + SETTLED_MS
+        end = start + minutes * MINUTE_MS
+        before = _at(start, partial(bench.use, receiver.pid))
+        after = _at(end, partial(bench.use, receiver.pid))
+        received = receiver.times()
+    sent = sum(1 for moments in received.values() for at in moments if start <= at < end)
     use = sent / (accounts * PER_MINUTE * minutes)
     over = sum(1 for moments in received.values() if worst_window(moments, MINUTE_MS) > PER_MINUTE)
-    cpu = after.cpu - before.cpu
-    print(f"{accounts} accounts, {workers} workers, {minutes} minutes: {sent} messages")
+    ms_per_message = (after.own - before.own) * 1000 / max(sent, 1)
+    print(f"{accounts} accounts, {workers} workers, {minutes} minutes, to {receiver.name}: {sent} messages")
     print(f"use of the budget   {use:8.2%}")
     print(f"accounts over       {over:5d}")
-    print(f"CPU                 {cpu:8.1f} s, {cpu * 1000 / max(sent, 1):.2f} ms per message")
+    print(f"CPU                 {after.own - before.own:8.1f} s, {ms_per_message:.3f} ms per message")
+    for name in sorted(after.by_program):
+        spent = after.by_program[name] - before.by_program.get(name, 0.0)
+        print(f"  {name:<18}{spent:8.1f} s, {spent * 1000 / max(sent, 1):.3f} ms per message")
     print(f"memory              {after.rss_mb:8.0f} MB")
     return {
         "accounts": accounts,
+        "receiver": receiver.name,
         "use": round(use, 4),
         "over_limit": over,
-        "cpu_seconds": round(cpu, 1),
+        "cpu_seconds": round(after.own - before.own, 1),
+        "ms_per_message": round(ms_per_message, 3),
         "rss_mb": round(after.rss_mb),
         "ok": over == 0,
     }
 
 
-def _at(moment_ms: float, look):  # type: ignore[no-untyped-def]
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks accounts", description=__doc__)
+    parser.add_argument("accounts", type=int, nargs="?", default=1000)
+    parser.add_argument("workers", type=int, nargs="?", default=2)
+    parser.add_argument("minutes", type=int, nargs="?", default=2)
+    parser.add_argument("--receiver", choices=RECEIVERS, default=NGINX if nginx_program() else SANDBOX)
+    return parser.parse_args(argv)
+
+
+def _at(moment_ms: float, look: Callable[[], Use]) -> Use:
     time.sleep(max(0.0, moment_ms / 1000 - time.time()))
     return look()

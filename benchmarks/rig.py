@@ -29,6 +29,7 @@ from sandbox.process import SandboxProcess
 
 PROJECT = Path(__file__).resolve().parent.parent
 REDIS_DATABASE = 15
+RECEIVER = "receiver"  # among the programs: what takes the messages is no part of Paceline
 
 
 @dataclass(kw_only=True)
@@ -139,18 +140,16 @@ class Rig:
 
     def use(self, *others: int) -> "Use":
         """Return the CPU time and memory of all processes so far, servers and `others` included."""
-        mine = [psutil.Process(process.pid) for process in self.processes]
-        mine += [psutil.Process(pid) for pid in (self.sandbox.pid, *others)]
         servers = [process for process in psutil.process_iter(["name"]) if _is_server(process)]
-        family = {
-            each.pid: each for parent in mine + servers for each in [parent, *parent.children(recursive=True)]
-        }
+        mine = _family([psutil.Process(process.pid) for process in self.processes] + servers)
+        receivers = _family([psutil.Process(pid) for pid in (self.sandbox.pid, *others)])
         spent: dict[str, float] = {}
-        for each in family.values():
-            spent[each.name()] = spent.get(each.name(), 0.0) + _cpu(each)
+        for each in {**mine, **receivers}.values():
+            name = RECEIVER if each.pid in receivers else each.name()
+            spent[name] = spent.get(name, 0.0) + _cpu(each)
         return Use(
             cpu=sum(spent.values()),
-            rss_mb=sum(_rss(each) for each in family.values()) / 1e6,
+            rss_mb=sum(_rss(each) for each in {**mine, **receivers}.values()) / 1e6,
             by_program=spent,
         )
 
@@ -165,6 +164,11 @@ class Use:
     cpu: float
     rss_mb: float
     by_program: Mapping[str, float]
+
+    @property
+    def own(self) -> float:
+        """Return the CPU time without that of the receivers."""
+        return self.cpu - self.by_program.get(RECEIVER, 0.0)
 
 
 @contextmanager
@@ -200,6 +204,10 @@ def _other_redis() -> str:
     if parts.scheme == "unix":
         return f"unix://{parts.path}?db={REDIS_DATABASE}"  # `urlunsplit` would drop the empty host
     return urlunsplit(parts._replace(path=f"/{REDIS_DATABASE}"))
+
+
+def _family(parents: Sequence[psutil.Process]) -> dict[int, psutil.Process]:
+    return {each.pid: each for parent in parents for each in [parent, *parent.children(recursive=True)]}
 
 
 def _is_server(process: psutil.Process) -> bool:

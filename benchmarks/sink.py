@@ -10,14 +10,14 @@ import shutil
 import socket
 import subprocess
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.process import SandboxProcess
-from sandbox.witness import deliveries
+from sandbox.witness import deliveries, times
 
 NGINX, SANDBOX = RECEIVERS = ("nginx", "sandbox")
 CONFIGURATION = """
@@ -27,7 +27,7 @@ pid {folder}/nginx.pid;
 error_log {folder}/error.log warn;
 events {{ worker_connections 4096; }}
 http {{
-    log_format witness '$http_idempotency_key';
+    log_format witness '$msec $http_idempotency_key $uri';
     access_log {folder}/received.log witness buffer=64k flush=100ms;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
@@ -58,7 +58,22 @@ class Sink:
         if self.name == SANDBOX:
             return Counter(str(line.get("key", "")) for line in deliveries(self.log))
         time.sleep(0.3)  # until it has flushed its log
-        return Counter(self.log.read_text().split())
+        return Counter(key for _, key, _ in self._lines())
+
+    def times(self) -> dict[str, list[int]]:
+        """Return when each account's messages were received, in milliseconds."""
+        if self.name == SANDBOX:
+            return times(self.log)
+        time.sleep(0.3)
+        by_account: defaultdict[str, list[int]] = defaultdict(list)
+        for at, _, path in self._lines():
+            if path.endswith("/messages"):
+                by_account[path.split("/")[2]].append(round(float(at) * 1000))
+        return dict(by_account)
+
+    def _lines(self) -> Iterator[list[str]]:
+        with self.log.open() as log:
+            yield from (line.split() for line in log)
 
 
 def nginx_program() -> str | None:
