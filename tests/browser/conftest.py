@@ -126,7 +126,11 @@ def watching(page: Page, path: str) -> Page:
     The frames are listened for before the page is asked for: the first one may come while it is still loading.
     """
     frames: list[object] = []
-    page.once("websocket", lambda opened: opened.on("framereceived", frames.append))
+
+    def note(frame: object) -> None:  # a function of our own: Playwright marks the listeners that it is given
+        frames.append(frame)
+
+    page.once("websocket", lambda opened: opened.on("framereceived", note))
     page.goto(path)
     for _ in range(600):
         if frames:
