@@ -19,3 +19,11 @@ document.addEventListener("click", (event) => {
   field.focus();
   field.dispatchEvent(new Event("input", { bubbles: true }));
 });
+
+// What was typed while the page was still loading, or what the browser put back, is saved and shown as if typed now.
+window.addEventListener("load", () => {
+  const fields = [...document.querySelectorAll("#message-form textarea, #message-form input[name=subject]")];
+  fields
+    .find((field) => field.value !== field.defaultValue)
+    ?.dispatchEvent(new Event("input", { bubbles: true }));
+});

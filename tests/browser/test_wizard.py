@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from pytest_django import Settings
 from redis import Redis
 
@@ -67,6 +67,23 @@ def worker(account: Account) -> threading.Thread:
 def received(gateway: SandboxProcess, account: Account) -> list[str]:
     name = account.credentials["account"]
     return sorted(line["text"] for line in deliveries(gateway.log) if line["account"] == name)
+
+
+def test_what_is_typed_while_the_page_loads_is_saved_and_shown(new_page: NewPage, newcomer: User) -> None:
+    page = new_page(user=newcomer)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/htmx-2.min.js", hold, times=1)
+    page.goto(f"/reminders/{ReminderFactory.create(owner=newcomer).pk}/message", wait_until="commit")
+    page.get_by_label("Text of part 1").fill("Typed early")
+    expect(page.locator("#preview")).not_to_contain_text("Typed early")
+    held[0].continue_()
+    expect(page.locator("#preview")).to_contain_text("Typed early", timeout=SOON)
+    page.reload()
+    expect(page.get_by_label("Text of part 1")).to_have_value("Typed early")
 
 
 def test_a_newcomer_gets_a_first_reminder_delivered(

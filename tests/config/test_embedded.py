@@ -26,16 +26,21 @@ pytestmark = pytest.mark.xdist_group("embedded")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as another user")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_urls() -> Iterator[None]:
+    """Forget the servers that the tests themselves use."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("DATABASE_URL", raising=False)
+        environment.delenv("REDIS_URL", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module")
-def shared_folder() -> Iterator[Path]:
+def shared_folder(no_urls: None) -> Iterator[Path]:
     with short_folder() as folder:
+        with embedded.servers(folder):
+            pass  # set up, whichever test comes first
         yield folder
-
-
-@pytest.fixture(autouse=True)
-def no_urls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.delenv("REDIS_URL", raising=False)
 
 
 @pytest.fixture
