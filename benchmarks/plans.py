@@ -123,6 +123,7 @@ def tick(now: datetime) -> Iterator[Question]:
     yield Question.of("reminders that are due", "reminder_due", Reminder.objects.due(now).only("id"))
     yield Question.of("runs whose window closes", "run_closing", Run.objects.closing(now).only("id"))
     yield Question.of("runs whose window opens", "run_opening", Run.objects.opening(now).only("id"))
+    yield Question.of("canceled runs with targets left", "run_canceling", Run.objects.canceling().only("id"))
     yield Question.of("runs that wait for another to end", "run_behind", Run.objects.behind().only("id"))
     yield Question(
         name="targets of a dead pump",

@@ -55,6 +55,7 @@ def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
     return {
         "run": run.pk,
         "status": run.status,
+        "canceling": run.being_canceled,
         "reason": run.pause_reason,
         "summary": run.summary,
         "sent": run.sent,

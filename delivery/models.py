@@ -36,7 +36,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status__in=SETTLED_RUN)
 
     def resumable(self) -> "RunQuerySet":
-        return self.filter(status=RunStatus.PAUSED)
+        return self.filter(status=RunStatus.PAUSED, canceled_at__isnull=True)
+
+    def canceling(self) -> "RunQuerySet":
+        """Return the canceled runs whose last targets have no result yet."""
+        return self.filter(status=RunStatus.PAUSED, canceled_at__isnull=False)
+
+    def in_the_way(self) -> "RunQuerySet":
+        """Return the open runs that may still send. A canceled one does not, once nothing of it is under way."""
+        return self.open().exclude(canceled_at__isnull=False, sending=0)
 
     def going(self) -> "RunQuerySet":
         """Return the runs that continue by themselves. A paused run waits for a person, for an unknown time."""
@@ -207,6 +215,11 @@ class Run(models.Model):
                 condition=Q(status=RunStatus.QUEUED, opens_at__isnull=True),
                 name="run_behind",
             ),
+            models.Index(
+                fields=["canceled_at"],
+                condition=Q(status=RunStatus.PAUSED, canceled_at__isnull=False),
+                name="run_canceling",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -230,6 +243,16 @@ class Run(models.Model):
         """Return whether the run is paused now but continues without a person, so that a person may still pause it."""
         waits = self.opens_at is not None or self.pause_reason in GO_ON_WITH_THEIR_ACCOUNT
         return self.status == RunStatus.PAUSED and self.canceled_at is None and waits
+
+    @property
+    def being_canceled(self) -> bool:
+        """Return whether the run was canceled and its last targets have no result yet."""
+        return self.status == RunStatus.PAUSED and self.canceled_at is not None
+
+    @property
+    def shown_status(self) -> str:
+        """Return the status as people read it: a run that is being canceled is not simply paused."""
+        return "canceling" if self.being_canceled else self.status
 
     @property
     def drip(self) -> tuple[int, int] | None:

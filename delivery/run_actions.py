@@ -95,6 +95,7 @@ _ACTIONS: tuple[Action[Run], ...] = (
         done="canceled",
         icon="canceled",
         offered=OPEN_RUN,
+        when=lambda run: run.canceled_at is None,
         do=lifecycle.cancel,
         gives_up=True,
         afterwards=_messages_given_up,

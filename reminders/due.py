@@ -73,7 +73,7 @@ def fire_due() -> None:
 
 def start_waiting() -> None:
     """Start the runs that waited for the last run of their reminder, where that run has ended."""
-    ahead = Run.objects.open().filter(
+    ahead = Run.objects.in_the_way().filter(
         reminder=OuterRef("reminder"), kind=Run.Kind.REMINDER, pk__lt=OuterRef("pk")
     )
     for run in Run.objects.behind().filter(~Exists(ahead)).order_by("pk")[:MOST_WAITING]:
@@ -224,10 +224,13 @@ def _fired(due: Due, going: Sequence[Run]) -> Firing:
 
 
 def _runs_going(reminder_ids: Iterable[int]) -> dict[int, list[Run]]:
-    """Return the open runs of reminders, the oldest first. Second messages and follow-ups do not count."""
-    rows = Run.objects.open().filter(reminder__in=list(reminder_ids), kind=Run.Kind.REMINDER)
+    """Return the runs of reminders that may still send, the oldest first.
+
+    Second messages and follow-ups do not count.
+    """
+    rows = Run.objects.in_the_way().filter(reminder__in=list(reminder_ids), kind=Run.Kind.REMINDER)
     going: dict[int, list[Run]] = {}
-    for run in rows.only("pk", "reminder_id", "status").order_by("pk"):
+    for run in rows.only("pk", "reminder_id", "status", "canceled_at").order_by("pk"):
         going.setdefault(run.reminder_id, []).append(run)
     return going
 

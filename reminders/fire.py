@@ -50,10 +50,10 @@ def _fire(reminder: Reminder, key: UUID | None) -> Run:
     reminder = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
     if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
         return known
-    last = Run.objects.open().filter(reminder=reminder, kind=Run.Kind.REMINDER).first()
+    last = Run.objects.in_the_way().filter(reminder=reminder, kind=Run.Kind.REMINDER).first()
     if last is not None:
         raise WrongStateError(
-            f"Run {last.pk} of this reminder is still {last.status}. Wait for its end, or cancel it first."
+            f"Run {last.pk} of this reminder is still {last.shown_status}. Wait for its end, or cancel it first."
         )
     load_for_freezing([reminder])
     firing = freeze(reminder)

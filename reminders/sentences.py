@@ -23,8 +23,10 @@ def overlapped(going: Sequence[Run]) -> str:
     last = going[-1]
     if len(going) > 1:
         return f"Skipped: run {last.pk} already waits for run {going[0].pk} to end."
-    remedy = "Resume or cancel that run." if last.status == "paused" else "The next one comes as planned."
-    return f"Skipped: run {last.pk} of this reminder was still {last.status}. {remedy}"
+    remedy = (
+        "Resume or cancel that run." if last.shown_status == "paused" else "The next one comes as planned."
+    )
+    return f"Skipped: run {last.pk} of this reminder was still {last.shown_status}. {remedy}"
 
 
 def _what(backlog: Backlog, zone: str) -> str:

@@ -29,11 +29,13 @@ MOST_UNREAD = 99
 def run_message(facts: Mapping[str, Any], zone: tzinfo) -> Message:
     """Return a run for its progress bars and pills; `facts` is a snapshot of `delivery.live`."""
     counts = {name: facts[name] for name in PARTS}
+    # A worker of the release before does not send it.
+    status = "canceling" if facts.get("canceling") else facts["status"]
     return {
         "type": "run",
         "run": facts["run"],
-        "status": facts["status"],
-        "look": _look(look_of(facts["status"])),
+        "status": status,
+        "look": _look(look_of(status)),
         "expected": facts["expected"],
         "left_out": facts["left_out"],
         "counts": counts,

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -72,16 +73,17 @@ def first_steps(user: User) -> list[Step]:
 
 def overview(user: User) -> dict[str, Any]:
     """Return the content of the dashboard: of each list the first few rows, and one more to know if it goes on."""
-    runs = visible(Run.objects.filter(archived_at=None).defer("parts"), user).order_by("-id")
+    runs = _newest(Run.objects.all(), user)
     now = timezone.now()
     recently = now - MISSED_WITHIN
     # Second messages come and go by themselves, one for each reply.
     shown = runs.exclude(kind=Run.Kind.SECOND)
-    paused = list(shown.filter(status=RunStatus.PAUSED)[: SHOWN + 1])
+    paused = list(_newest(Run.objects.resumable(), user).exclude(kind=Run.Kind.SECOND)[: SHOWN + 1])
     missed = list(runs.filter(status=RunStatus.SKIPPED, fired_at__gte=recently)[: SHOWN + 1])
     unconfirmed = list(runs.filter(unconfirmed__gt=0)[: SHOWN + 1])
     stopped = _stopped_accounts(user)
-    running = list(shown.filter(status__in=[RunStatus.RUNNING, RunStatus.QUEUED])[: SHOWN + 1])
+    going = list(shown.filter(status__in=[RunStatus.RUNNING, RunStatus.QUEUED])[: SHOWN + 1])
+    running = [*_newest(Run.objects.canceling(), user)[: SHOWN + 1], *going][: SHOWN + 1]
     return {
         "paused": paused,
         "missed": missed,
@@ -97,6 +99,11 @@ def overview(user: User) -> dict[str, Any]:
         "hours": last_day(user, now),
         "shown": SHOWN,
     }
+
+
+def _newest(runs: QuerySet[Run], user: User) -> QuerySet[Run]:
+    """Return those of the runs that the user sees on the dashboard, newest first."""
+    return visible(runs.filter(archived_at=None).defer("parts"), user).order_by("-id")
 
 
 def _first_senders(runs: list[Run]) -> dict[int, Sender]:

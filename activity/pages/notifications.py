@@ -19,7 +19,6 @@ from activity.person_events import send_event
 from activity.push_services import UnknownPushServiceError, push_address
 from config.web.json_bodies import read_json
 from delivery.models import Run
-from delivery.states import RunStatus
 
 SERVICE_WORKER = settings.BASE_DIR / "static" / "js" / "sw.js"
 MOST_BROWSERS = 20  # of one person; a further one replaces the oldest
@@ -30,7 +29,7 @@ def notification_list(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     rows = Notification.objects.filter(owner=user).select_related("run").defer("run__parts")
     page = page_of(rows, request.GET, newest_first=True)
-    runs = Run.objects.filter(pk__in={row.run_id for row in page.rows}, status=RunStatus.PAUSED)
+    runs = Run.objects.resumable().filter(pk__in={row.run_id for row in page.rows})
     resumable = set(touchable(runs, user).values_list("pk", flat=True))
     context = {
         "page": page,

@@ -64,7 +64,7 @@ def _act(token: str) -> dict[str, Any]:
     user = User.objects.filter(pk=said["user"], is_active=True).first()
     if run is None or user is None:
         raise RefusedError("The run or your login no longer exists.")
-    if run.status != RunStatus.PAUSED or _state(run) != said["stands"]:
+    if run.shown_status != RunStatus.PAUSED or _state(run) != said["stands"]:
         raise RefusedError("The run has changed since then. Open it to see its state.")
     confirmation = {"confirmed": "1"} if said.get("confirmed") else {}
     found = perform(ACTIONS[said["move"]], [run], by=user, said=confirmation)

@@ -104,17 +104,17 @@ def pill(state: str) -> SafeString:
 @register.simple_tag
 def run_pill(run: Any) -> SafeString:
     """Return a run's status, which is updated while the page is open: {% run_pill run %}."""
-    return _live_pill("run-status", run)
+    return _live_pill("run-status", run.pk, run.shown_status)
 
 
 @register.simple_tag
 def account_pill(account: Any) -> SafeString:
     """Return an account's status, which is updated while the page is open."""
-    return _live_pill("account-status", account)
+    return _live_pill("account-status", account.pk, account.status)
 
 
-def _live_pill(what: str, row: Any) -> SafeString:
-    return format_html('<span data-{}="{}">{}</span>', what, row.pk, pill(row.status))
+def _live_pill(what: str, pk: int, status: str) -> SafeString:
+    return format_html('<span data-{}="{}">{}</span>', what, pk, pill(status))
 
 
 @register.simple_tag
@@ -135,7 +135,7 @@ def progress(counts: Counts, compact: bool = False) -> dict[str, Any]:
     settled = counts.expected - parts["pending"]
     return {
         "run": getattr(counts, "pk", None),
-        "status": getattr(counts, "status", ""),
+        "status": getattr(counts, "shown_status", ""),
         "compact": compact,
         "expected": counts.expected,
         "left_out": left_out_words(counts.left_out),

@@ -91,7 +91,7 @@ class RunAdmin(RunActions, ViewAdmin[Run]):
     @admin.display(description="Summary")
     def told(self, run: Run) -> SafeString:
         words = '<span data-run="{}" data-status="{}"><span data-text="summary">{}</span></span>'
-        return format_html(words, run.pk, run.status, run.summary or "-")
+        return format_html(words, run.pk, run.shown_status, run.summary or "-")
 
     @admin.display(description="Targets")
     def targets(self, run: Run) -> SafeString:

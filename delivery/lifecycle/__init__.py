@@ -26,6 +26,7 @@ from delivery.lifecycle.system import (
     settle,
     start,
     start_waiting,
+    take_back,
     trip,
     withdraw,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "start_account",
     "start_waiting",
     "stop_account",
+    "take_back",
     "trip",
     "unarchive",
     "window_of",

@@ -59,12 +59,17 @@ def resume(run: Run, *, by: User | None = None) -> Run:
 
 @transaction.atomic
 def cancel(run: Run, *, by: User | None = None) -> Run:
-    """Skip the pending targets. Messages that are under way still arrive, and then the run settles."""
+    """Skip the pending targets: the first at once, the others by the tick. After the commit nothing more leaves.
+
+    Messages that are under way still arrive, and then the run settles.
+    """
     run = locked(run, by)
     if run.status in SETTLED_RUN:
         raise WrongStateError(f"Run {run.pk} is {run.status} already: there is nothing left to cancel.")
+    if run.canceled_at is not None:
+        raise WrongStateError(f"Run {run.pk} was canceled already: nothing more of it is sent.")
     release_claims(run)
-    run.canceled_at = run.canceled_at or timezone.now()
+    run.canceled_at = timezone.now()
     run.changed_by = by
     if run.status != RunStatus.PAUSED:
         run.status, run.pause_reason = RunStatus.PAUSED, PauseReason.OPERATOR
@@ -149,6 +154,11 @@ def resend(target: RunTarget, *, by: User | None = None) -> Run:
 
 def _send_on(run: Run, target: RunTarget, by: User | None, *, parts_done: int) -> Run:
     """Queue an unconfirmed target again, from its next part on."""
+    if run.canceled_at is not None and run.pending:
+        raise WrongStateError(
+            f"Run {run.pk} was canceled, and {run.pending:,} of its messages are being taken back. "
+            "Decide about this one when that is done."
+        )
     if target.account.status != Account.Status.ACTIVE:
         refuse(run, [target.account])
     target.status, target.error, target.settled_at, target.attempts = TargetStatus.PENDING, "", None, 0

@@ -147,16 +147,23 @@ def state_of(account: Account) -> str:
 
 
 CANCELED = "canceled by operator"
+AT_ONCE = 1_000  # targets of a canceled run that one move skips; the tick skips the others
 
 
-def settle_if_done(run: Run) -> None:
-    """End the run if nothing is left to send; a canceled run skips the rest."""
+def settle_if_done(run: Run, *, most: int | None = None) -> None:
+    """End the run if nothing is left to send. A canceled run first skips up to `most` of its pending targets
+    (else `AT_ONCE`).
+
+    A person who cancels a million of them does not wait for the rest: no statement of the engine begins a target of a
+    run that does not run, so they can be skipped at leisure (`take_back`).
+    """
     if run.canceled_at is not None:
-        skip_pending(run, CANCELED)
+        skip_pending(run, CANCELED, most=most or AT_ONCE)
     if run.pending == 0 and run.sending == 0:
         run.summary = ""  # the summary of a pause is out of date
         finish(run)
     elif run.canceled_at is not None:
+        run.summary = run_summary.canceling(run)
         run.save()
         announce_later(run)
 
@@ -182,7 +189,10 @@ def _ending(run: Run) -> RunStatus:
     return RunStatus.PARTIAL if half_sent else RunStatus.CANCELED
 
 
-def skip_pending(run: Run, why: str) -> None:
+def skip_pending(run: Run, why: str, *, most: int | None = None) -> None:
+    """Skip the run's pending targets, `most` of them if it is given."""
     rest = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING)
+    if most is not None:
+        rest = rest.filter(pk__in=list(rest.order_by("pk").values_list("pk", flat=True)[:most]))
     moved = rest.update(status=TargetStatus.SKIPPED, error=why, settled_at=timezone.now())
     run.pending, run.skipped = run.pending - moved, run.skipped + moved

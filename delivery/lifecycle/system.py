@@ -172,6 +172,21 @@ def settle(run_id: int) -> None:
 
 
 @transaction.atomic
+def take_back(run_id: int, *, most: int) -> bool:
+    """Skip up to `most` pending targets of a canceled run; return whether more are left.
+
+    Each slice is a transaction, so a crash leaves the rest for the next tick. A run that somebody else has locked is
+    left for then, too.
+    """
+    free = Run.objects.canceling().select_for_update(no_key=True, skip_locked=True)
+    run = free.filter(pk=run_id).first()
+    if run is None:
+        return False
+    settle_if_done(run, most=most)
+    return run.pending > 0
+
+
+@transaction.atomic
 def withdraw(recipient_id: int, *, kind: Run.Kind, why: str) -> int:
     """Skip a recipient's targets in runs of a kind that have not begun to leave; return how many were skipped."""
     on_its_way = Q(status=TargetStatus.PENDING) | Q(status=TargetStatus.SENDING, begun_at__isnull=True)

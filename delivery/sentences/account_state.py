@@ -97,7 +97,7 @@ def _runs(accounts: Sequence[int]) -> dict[int, Runs]:
     shares = RunAccount.objects.filter(account__in=accounts, open=True)
     rows = shares.values("account").annotate(
         running=Count("pk", filter=Q(run__status=RunStatus.RUNNING)),
-        paused=Count("pk", filter=Q(run__status=RunStatus.PAUSED)),
+        paused=Count("pk", filter=Q(run__status=RunStatus.PAUSED, run__canceled_at=None)),
     )
     return {row["account"]: Runs(running=row["running"], paused=row["paused"]) for row in rows}
 

@@ -74,6 +74,15 @@ def paused(run: Run) -> str:
     return f"{why} {_progress(run)}"
 
 
+def canceling(run: Run) -> str:
+    """Return the sentence for a canceled run until its last target has a result."""
+    who = f"Canceled by {run.changed_by}" if run.changed_by else "Canceled"
+    if run.pending:
+        rest = f"{run.pending:,} message{' is' if run.pending == 1 else 's are'} being taken back"
+        return f"{who}: nothing more is sent, and {rest}."
+    return f"{who}: nothing more is sent. {run.sending:,} on their way still get their result."
+
+
 def account_stopped(run: Run, account: Account, reason: str) -> str:
     return f"{account} stopped sending: {reason.rstrip('.')}. {_progress(run)} Start the account again to continue."
 

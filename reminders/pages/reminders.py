@@ -64,8 +64,8 @@ def reminder(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "reminder": found,
         "may_touch": may_touch(found, request.user),
-        "paused": [run for run in open_runs if run.status == RunStatus.PAUSED],
-        "running": progress_of_all([run for run in open_runs if run.status != RunStatus.PAUSED]),
+        "paused": [run for run in open_runs if run.shown_status == RunStatus.PAUSED],
+        "running": progress_of_all([run for run in open_runs if run.shown_status != RunStatus.PAUSED]),
         "accounts": accounts,
         "audience": headcount(found, [account.pk for account in accounts]),
         "tags": list(found.tags.all()),

@@ -28,7 +28,7 @@ class Command(BaseCommand):
     def watch(self, run: Run, every: float) -> None:
         started, first = time.monotonic(), run.sent
         try:
-            while run.status not in SETTLED_RUN and run.status != "paused":
+            while run.status not in SETTLED_RUN and run.shown_status != "paused":
                 rate = (run.sent - first) * 60 / max(time.monotonic() - started, 1)
                 self.stdout.write(f"\r{bar(run)} {rate:.0f}/min ", ending="")
                 self.stdout.flush()

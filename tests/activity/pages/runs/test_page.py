@@ -14,6 +14,7 @@ from redis import Redis
 
 from accounts.models import Account, User
 from activity.pages.runs import results
+from delivery.lifecycle import steps
 from delivery.models import Run
 from tests.factories import (
     AccountFactory,
@@ -177,6 +178,22 @@ def test_above_a_hundred_the_name_is_typed_to_cancel(logged_in: Client, owner: U
     logged_in.post(url(run, "cancel"), {"confirmed": "1", "typed": " rent is due "})
     run.refresh_from_db()
     assert run.canceled_at is not None
+
+
+def test_a_run_that_is_being_canceled_says_so_and_offers_nothing(
+    logged_in: Client, owner: User, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "AT_ONCE", 1)
+    run = RunFactory.create(reminder__owner=owner, reminder__around_the_clock=True, targets=3)
+    logged_in.post(url(run, "cancel"), {"confirmed": "1"})
+    page = logged_in.get(url(run)).content.decode()
+    assert "Being canceled" in page
+    assert f"Canceled by {owner}: nothing more is sent, and 2 messages are being taken back." in page
+    assert "Nothing is sent until you resume it." not in page
+    assert url(run, "resume") not in page
+    assert url(run, "cancel") not in page
+    for name in ("activity:list", "dashboard"):
+        assert "Being canceled" in logged_in.get(reverse(name)).content.decode()
 
 
 def test_failed_targets_are_retried_in_the_same_run(logged_in: Client, owner: User, redis: Redis) -> None:
