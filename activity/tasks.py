@@ -2,6 +2,7 @@
 
 from activity import push as pushing
 from activity.notify import PUSH_TASK
+from activity.pruning import prune as pruning
 from config.celery import app
 
 
@@ -14,3 +15,8 @@ from config.celery import app
 )
 def push(subscription_id: int, notification_id: int) -> None:
     pushing.send(subscription_id, notification_id)
+
+
+@app.task(name="activity.prune", expires=600)
+def prune() -> None:
+    pruning.prune_by_settings()

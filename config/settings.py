@@ -401,6 +401,12 @@ FOLLOW_UP_BACKPRESSURE_THRESHOLD = env.whole("FOLLOW_UP_BACKPRESSURE_THRESHOLD",
 FOLLOW_UP_BACKPRESSURE_DELAY_MIN = env.number("FOLLOW_UP_BACKPRESSURE_DELAY_MIN", 0.2, 0, 10)
 FOLLOW_UP_BACKPRESSURE_DELAY_MAX = env.number("FOLLOW_UP_BACKPRESSURE_DELAY_MAX", 0.4, 0, 10)
 FOLLOW_UP_HYGIENE_MINUTES = env.whole("FOLLOW_UP_HYGIENE_MINUTES", 15, 1, 1440)
+# How long details of ended runs, the ledger, replies and the like are kept; 0 keeps everything.
+KEEP_DAYS = env.whole("KEEP_DAYS", 0, 0, 36_500)
+if 0 < KEEP_DAYS < 35:
+    raise ImproperlyConfigured(
+        f"KEEP_DAYS is {KEEP_DAYS}: limits need the last 35 days. Use 0 or at least 35."
+    )
 FOLLOW_UP_LATEST_HOURS = env.number("FOLLOW_UP_LATEST_HOURS", 24, 1, 8760)
 
 # The country of phone numbers without a country code, for owners who set none of their own.

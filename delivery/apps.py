@@ -49,7 +49,13 @@ class DeliveryConfig(AppConfig):
 
         for signal in (post_save, post_delete):
             signal.connect(changed, sender=Limit, weak=False, dispatch_uid="look_again")
-        jobs = (periodic.plan_tick, periodic.plan_warm_ups, periodic.plan_reports, periodic.plan_imports)
+        jobs = (
+            periodic.plan_tick,
+            periodic.plan_warm_ups,
+            periodic.plan_reports,
+            periodic.plan_imports,
+            periodic.plan_pruning,
+        )
         for job in jobs:
             post_migrate.connect(
                 lambda job=job, **_: job(), sender=self, weak=False, dispatch_uid=job.__name__

@@ -120,6 +120,15 @@ class Run(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     archived_at = models.DateTimeField(null=True, blank=True)
+    details_removed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When pruning began to remove its targets; the counts stay."
+    )
+    details_left = models.BooleanField(
+        default=True,
+        db_default=True,
+        editable=False,
+        help_text="Whether pruning has something left to remove.",
+    )
 
     # The counters at the last resume: the breaker counts from there; else a resumed run would pause again at once.
     sent_before = models.PositiveIntegerField(default=0, editable=False)
@@ -219,6 +228,11 @@ class Run(models.Model):
                 fields=["canceled_at"],
                 condition=Q(status=RunStatus.PAUSED, canceled_at__isnull=False),
                 name="run_canceling",
+            ),
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(details_left=True, finished_at__isnull=False),
+                name="run_to_prune",
             ),
         ]
 

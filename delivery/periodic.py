@@ -41,6 +41,15 @@ def plan_reports() -> None:
     )
 
 
+def plan_pruning() -> None:
+    plan(
+        "Paceline's pruning",
+        task="activity.prune",
+        description="Removes details that are older than KEEP_DAYS, if it is set.",
+        every=600,
+    )
+
+
 def plan_imports() -> None:
     plan(
         "Paceline's imports",

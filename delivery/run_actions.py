@@ -85,7 +85,7 @@ _ACTIONS: tuple[Action[Run], ...] = (
         done="queued again",
         icon="retry",
         offered=frozenset({RunStatus.PARTIAL, RunStatus.FAILED}),
-        when=lambda run: run.failed > 0,
+        when=lambda run: run.failed > 0 and run.details_removed_at is None,
         do=lifecycle.retry_failed,
         afterwards=_messages_queued,
     ),

@@ -87,6 +87,10 @@ def retry_failed(run: Run, *, by: User | None = None) -> Run:
         raise WrongStateError(
             f"Run {run.pk} is {run.status}: only a run that ended partial or failed can be retried."
         )
+    if run.details_removed_at is not None:
+        raise WrongStateError(
+            f"Run {run.pk} ended long ago, and its details were removed: fire its reminder again."
+        )
     if run.failed == 0:
         raise WrongStateError(f"Run {run.pk} has no failed targets: there is nothing to retry.")
     refuse(run, stopped_accounts(run, TargetStatus.FAILED))

@@ -83,6 +83,12 @@ def canceling(run: Run) -> str:
     return f"{who}: nothing more is sent. {run.sending:,} on their way still get their result."
 
 
+def details_removed(run: Run) -> str:
+    """Return the summary of a run whose targets are removed: what it was, and that only the counts are left."""
+    when = f"{run.details_removed_at:%Y-%m-%d}"
+    return f"{run.summary} The details of each recipient were removed on {when}; the counts stay.".strip()
+
+
 def account_stopped(run: Run, account: Account, reason: str) -> str:
     return f"{account} stopped sending: {reason.rstrip('.')}. {_progress(run)} Start the account again to continue."
 
@@ -144,7 +150,7 @@ def _counted(run: Run, count: int) -> str:
 
 def _to_groups(run: Run) -> bool:
     """Return whether the recipients are groups, by a sample: a run may have a million of them."""
-    if run.action != "message":
+    if run.action != "message" or run.details_removed_at is not None:
         return False
     kinds = RunTarget.objects.filter(run=run.pk).values_list("recipient__kind", flat=True)
     ends = {*kinds.order_by("status", "id")[:SAMPLE], *kinds.order_by("-status", "-id")[:SAMPLE]}

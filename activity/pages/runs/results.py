@@ -25,6 +25,8 @@ COLUMNS = ("recipient__name", "recipient__address", "account__name", *TITLES[3:]
 def result_lines(run: Run) -> Iterator[tuple[object, ...]]:
     """Yield the titles, then a line for each target. No transaction is open while a slow reader downloads."""
     yield TITLES
+    if run.details_removed_at is not None:
+        yield (f"Removed on {run.details_removed_at:%Y-%m-%d}: only the counts of this run are kept.",)
     for status in TargetStatus:
         after = 0
         while rows := _rows(run, status, after):
