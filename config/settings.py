@@ -152,7 +152,8 @@ DATABASES = {
             **(
                 {"prepare_threshold": None}
                 if PGBOUNCER
-                else {"prepare_threshold": 5, "options": "-c plan_cache_mode=force_generic_plan"}
+                # Compiling a plan (jit) takes longer than any of our statements.
+                else {"prepare_threshold": 5, "options": "-c plan_cache_mode=force_generic_plan -c jit=off"}
             ),
             # A server that vanished without a word is noticed within seconds; nothing to do with sockets of a folder.
             "connect_timeout": 5,
