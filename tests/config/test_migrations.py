@@ -1,0 +1,163 @@
+"""Every migration since the last release can be applied while that release is still running."""
+
+import tomllib
+
+import pytest
+from django.db import models
+from django.db.migrations import AddField, Migration, RemoveField, RenameField, RunPython, RunSQL
+from django.db.migrations.loader import MigrationLoader
+
+from tests.config.migration_safety import Reading, problems_of
+from tests.config.programs import PROJECT
+
+# The last migrations of the last release. A new release sets its version and its last migrations, and empties ALLOWED.
+RELEASE = "0.2.0"
+LAST = {
+    "accounts": "0011_sending_stops",
+    "activity": "0010_what_a_message_answers",
+    "delivery": "0014_sessions_of_accounts",
+    "reminders": "0003_plain_words",
+}
+# What is done nevertheless: the migration, the problem as it is reported, and why the last release survives it.
+ALLOWED: dict[tuple[str, str], dict[str, str]] = {}
+
+
+def new_migrations() -> list[Migration]:
+    """Return the migrations of our apps since the last release, in the order in which they are applied."""
+    graph = MigrationLoader(None).graph
+    released = {node for app, name in LAST.items() for node in graph.forwards_plan((app, name))}
+    order: list[tuple[str, str]] = []
+    for leaf in sorted(graph.leaf_nodes()):
+        order += [node for node in graph.forwards_plan(leaf) if node not in order]
+    return [graph.nodes[node] for node in order if node[0] in LAST and node not in released]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_last_release_survives_every_new_migration() -> None:
+    graph, reading = MigrationLoader(None).graph, Reading()
+    state = graph.make_state(sorted(LAST.items()), at_end=True)
+    surprises, known = [], set()
+    for migration in new_migrations():
+        name = (migration.app_label, migration.name)
+        allowed = ALLOWED.get(name, {})
+        for problem in problems_of(migration, state, reading):
+            known.add((name, problem))
+            if problem not in allowed:
+                surprises.append(f"{migration}: {problem}")
+    assert surprises == [], "docs/deployment.md, Updates, says how to do it in two steps."
+    listed = {(name, problem) for name, problems in ALLOWED.items() for problem in problems}
+    assert listed - known == set(), "These problems are gone: take them off the list."
+
+
+def test_every_exception_says_why() -> None:
+    assert [reason for problems in ALLOWED.values() for reason in problems.values() if len(reason) < 40] == []
+
+
+def test_the_list_begins_at_the_last_release() -> None:
+    package = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    assert package == RELEASE, "A new release: set RELEASE and LAST, and empty ALLOWED."
+    assert {app for app in LAST if (PROJECT / app / "migrations").is_dir()} == set(LAST)
+
+
+class Invented(Migration):
+    """Stands for a migration that somebody wrote without thinking of the last release."""
+
+    operations = [
+        AddField("reminder", "loud", models.BooleanField(default=False)),
+        AddField("reminder", "quiet", models.BooleanField(default=False, db_default=False)),
+        AddField("reminder", "mood", models.CharField(max_length=5, null=True)),
+        RenameField("reminder", "mood", "tone"),
+        RemoveField("reminder", "quiet"),  # which the last release does not know
+        RemoveField("reminder", "name"),
+        RunPython(RunPython.noop, RunPython.noop),
+        RunSQL("UPDATE reminders_reminder SET loud = true; DROP INDEX follow_up_over"),
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_without_thought_is_refused_for_each_of_its_faults() -> None:
+    state = MigrationLoader(None).project_state()
+    assert problems_of(Invented("0099_invented", "reminders"), state, Reading()) == [
+        "changes rows of reminders_reminder",
+        "drops reminders_reminder.name",
+        "drops the index follow_up_over without CONCURRENTLY",
+        "renames in reminders_reminder: RENAME COLUMN mood TO tone",
+        "runs Python, which cannot be read here",
+        "takes the default off reminders_reminder.loud",
+    ]
+
+
+SAFE = [
+    'CREATE TABLE "new" ("id" bigint NOT NULL PRIMARY KEY)',
+    'ALTER TABLE "delivery_run" ADD COLUMN "note" varchar(10) NULL',
+    'ALTER TABLE "delivery_run" ADD COLUMN "note" varchar(10) DEFAULT \'\' NOT NULL',
+    'ALTER TABLE "delivery_runtarget" SET (fillfactor = 75)',
+    'ALTER TABLE "delivery_runtarget" ALTER COLUMN "error" DROP NOT NULL',
+    'ALTER TABLE "delivery_runtarget" DROP CONSTRAINT "target_sane"',
+    'ALTER TABLE "delivery_runtarget" VALIDATE CONSTRAINT "target_sane"',
+    'CREATE INDEX CONCURRENTLY "by_error" ON "delivery_runtarget" ("error")',
+    'DROP INDEX CONCURRENTLY IF EXISTS "by_error"',
+    'CREATE INDEX "by_name" ON "accounts_account" ("name")',
+    "COMMENT ON TABLE delivery_run IS 'DROP TABLE delivery_run'",
+    "-- (no-op)",
+]
+UNSAFE = [
+    ('DROP TABLE "delivery_run" CASCADE', "drops the table delivery_run"),
+    ('ALTER TABLE "delivery_run" DROP COLUMN "note" CASCADE', "drops delivery_run.note"),
+    ('ALTER TABLE "delivery_run" RENAME COLUMN "note" TO "text"', "renames in delivery_run"),
+    ('ALTER TABLE "delivery_run" RENAME TO "delivery_walk"', "renames in delivery_run"),
+    ('ALTER TABLE "delivery_run" ADD COLUMN "note" text NOT NULL', "demands a value of delivery_run.note"),
+    ('ALTER TABLE "delivery_run" ALTER COLUMN "note" SET NOT NULL', "demands a value of delivery_run.note"),
+    ('ALTER TABLE "delivery_run" ALTER COLUMN "note" DROP DEFAULT', "takes the default off"),
+    ('ALTER TABLE "delivery_run" ALTER COLUMN "note" TYPE integer', "changes the type"),
+    ("ALTER TABLE delivery_run ADD COLUMN n int GENERATED ALWAYS AS (id) STORED", "rewrites delivery_run"),
+    (
+        'ALTER TABLE "delivery_runtarget" ADD COLUMN "a_id" bigint NULL CONSTRAINT "fk" REFERENCES "a" ("id")',
+        "locks delivery_runtarget",
+    ),
+    ('CREATE INDEX "by_error" ON "delivery_runtarget" ("error")', "without CONCURRENTLY"),
+    ('DROP INDEX "by_error"', "without CONCURRENTLY"),
+    ('CREATE UNIQUE INDEX CONCURRENTLY "once" ON "delivery_runtarget" ("key")', "adds the rule once"),
+    ('ALTER TABLE "delivery_runtarget" ADD CONSTRAINT "c" CHECK (part >= 0)', "without NOT VALID"),
+    ('ALTER TABLE "delivery_runtarget" ADD CONSTRAINT "c" CHECK (part >= 0) NOT VALID', "adds the rule c"),
+    ('ALTER TABLE "delivery_run" ADD CONSTRAINT "c" UNIQUE ("key")', "adds the rule c"),
+    ("UPDATE delivery_run SET note = ''", "changes rows of delivery_run"),
+    ("ALTER TABLE delivery_run SET UNLOGGED", "not known to be safe"),
+    ("ALTER TABLE activity_attempt ATTACH PARTITION p DEFAULT", "not known to be safe"),
+    ("LOCK TABLE delivery_run", "not known to be safe"),
+    ("TRUNCATE delivery_run", "not known to be safe"),
+]
+
+
+@pytest.mark.parametrize("statement", SAFE)
+def test_a_statement_that_is_safe_beside_the_last_release_passes(statement: str) -> None:
+    assert list(Reading().problems(statement)) == []
+
+
+@pytest.mark.parametrize(("statement", "problem"), UNSAFE)
+def test_a_statement_that_the_last_release_would_not_survive_is_named(statement: str, problem: str) -> None:
+    assert any(problem in found for found in Reading().problems(statement))
+
+
+def test_a_table_that_is_new_may_be_changed_in_any_way() -> None:
+    reading = Reading()
+    assert list(reading.problems('CREATE TABLE "delivery_new" ("id" bigint NOT NULL)')) == []
+    for statement in (
+        'ALTER TABLE "delivery_new" ADD COLUMN "note" text NOT NULL',
+        'CREATE UNIQUE INDEX "once" ON "delivery_new" ("note")',
+        'ALTER TABLE "delivery_new" DROP COLUMN "note"',
+        'DROP TABLE "delivery_new"',
+    ):
+        assert list(reading.problems(statement)) == []
+
+
+def test_a_rule_is_not_validated_under_the_lock_that_adds_it() -> None:
+    reading = Reading()
+    added = 'ALTER TABLE "delivery_runtarget" ADD CONSTRAINT "c" CHECK (part >= 0) NOT VALID'
+    validated = 'ALTER TABLE "delivery_runtarget" VALIDATE CONSTRAINT "c"'
+    assert list(reading.problems(added)) == ["adds the rule c to delivery_runtarget"]
+    assert list(reading.problems(validated)) == [
+        "validates a rule of delivery_runtarget in the migration that adds it"
+    ]
+    reading.begin()  # in a migration of its own it is fine
+    assert list(reading.problems(validated)) == []
