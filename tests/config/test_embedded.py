@@ -353,6 +353,8 @@ def test_an_unknown_command_is_named(var: Path, capfd: pytest.CaptureFixture[str
             {},
         ),  # a socket; letters keep their case
         ("postgresql://me@server:6432/db?sslmode=require", "server", "6432", {"sslmode": "require"}),
+        ("postgresql://me@one,two/db", "one,two", "", {}),
+        ("postgresql://me@one:1,[::2]:2/db?a=b", "one,::2", "1,2", {"a": "b"}),
     ],
 )
 def test_an_address_becomes_djangos_settings(url: str, host: str, port: str, options: dict[str, str]) -> None:
