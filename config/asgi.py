@@ -1,6 +1,7 @@
 """The ASGI application: HTTP and WebSocket, served by Daphne."""
 
 import os
+import threading
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.sessions import SessionMiddlewareStack
@@ -12,6 +13,7 @@ setup(set_prefix=False)
 # Django must be set up before models are imported.
 from django.conf import settings  # noqa: E402
 
+from activity import heartbeats  # noqa: E402
 from activity.live.origin import SameOrigin  # noqa: E402
 from activity.live.routing import websocket_urlpatterns  # noqa: E402
 from config.private_files import make_private  # noqa: E402
@@ -20,6 +22,8 @@ from delivery.apps import tell_of_networks  # noqa: E402
 
 tell_of_networks()
 make_private(settings.MEDIA_ROOT)
+if not settings.TESTING:  # tests that import this have a Redis of their own only later
+    threading.Thread(target=heartbeats.announce_media, name="media", daemon=True).start()
 
 application = ProtocolTypeRouter(
     {

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import structlog
 from django.core.exceptions import ImproperlyConfigured
@@ -212,7 +213,14 @@ FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
     "django.core.files.uploadhandler.TemporaryFileUploadHandler",
 ]
-STORAGES = {
+# Several machines without a shared folder keep media in an S3 bucket; MEDIA_ROOT then has copies (config/bucket.py).
+MEDIA_BUCKET = env.text("MEDIA_BUCKET")
+MEDIA_CACHE_MB = env.whole("MEDIA_CACHE_MB", 2000, 1, 1_000_000)
+MEDIA_S3_ENDPOINT = env.text("MEDIA_S3_ENDPOINT").rstrip("/")
+MEDIA_S3_REGION = env.text("MEDIA_S3_REGION")
+MEDIA_S3_KEY = env.text("MEDIA_S3_KEY")
+MEDIA_S3_SECRET = env.text("MEDIA_S3_SECRET")
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         # Other users of the machine cannot read media or imported lists (config/private_files.py).
@@ -224,6 +232,20 @@ STORAGES = {
         else "whitenoise.storage.CompressedManifestStaticFilesStorage",
     },
 }
+
+if MEDIA_BUCKET:
+    STORAGES["default"] = {
+        "BACKEND": "config.bucket.BucketStorage",
+        "OPTIONS": {
+            "cache": str(MEDIA_ROOT),
+            "cache_mb": MEDIA_CACHE_MB,
+            "bucket_name": MEDIA_BUCKET,
+            "endpoint_url": MEDIA_S3_ENDPOINT or None,
+            "region_name": MEDIA_S3_REGION or None,
+            "access_key": MEDIA_S3_KEY or None,
+            "secret_key": MEDIA_S3_SECRET or None,
+        },
+    }
 
 # Outside debug everything is served over HTTPS, by a proxy that says so in X-Forwarded-Proto.
 HTTPS = env.flag("HTTPS", default=not (DEBUG or TESTING))
@@ -474,6 +496,17 @@ if len({bool(VAPID_PUBLIC_KEY), bool(VAPID_PRIVATE_KEY), bool(VAPID_SUBJECT)}) >
     raise ImproperlyConfigured(
         "Web push needs VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY and VAPID_SUBJECT, or none of them. "
         "`manage.py make_vapid_keys` makes the keys; the subject is like mailto:you@example.com."
+    )
+if not MEDIA_BUCKET and (MEDIA_S3_ENDPOINT or MEDIA_S3_REGION or MEDIA_S3_KEY or MEDIA_S3_SECRET):
+    raise ImproperlyConfigured(
+        "MEDIA_S3_ENDPOINT, MEDIA_S3_REGION, MEDIA_S3_KEY and MEDIA_S3_SECRET say how to reach MEDIA_BUCKET, which is "
+        "not set. Name the bucket, or unset them."
+    )
+if bool(MEDIA_S3_KEY) != bool(MEDIA_S3_SECRET):
+    raise ImproperlyConfigured("MEDIA_S3_KEY and MEDIA_S3_SECRET belong together: set both, or none of them.")
+if MEDIA_S3_ENDPOINT and not MEDIA_S3_ENDPOINT.startswith(("https://", "http://")):
+    raise ImproperlyConfigured(
+        f"MEDIA_S3_ENDPOINT is {MEDIA_S3_ENDPOINT!r}: it must start with https:// or http://."
     )
 if WINDOW_START_HOUR >= WINDOW_END_HOUR:
     raise ImproperlyConfigured(

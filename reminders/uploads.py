@@ -5,6 +5,7 @@ import warnings
 from typing import IO, Any
 
 import filetype
+import structlog
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, ValidationError
 from django.core.files.storage import default_storage
@@ -16,6 +17,8 @@ from PIL import Image
 from accounts.models import User
 from reminders.models import Media
 from reminders.models.media import by_content
+
+log = structlog.get_logger(__name__)
 
 MEGABYTE = 1024 * 1024
 REST_OF_THE_FORM = 2 * MEGABYTE
@@ -82,7 +85,11 @@ def store(upload: "UploadedFile[Any]", *, owner: User) -> Media:
     if known is not None:
         return known
     path = by_content(media, "")
-    media.file.name = path if default_storage.exists(path) else default_storage.save(path, upload)
+    try:
+        media.file.name = path if default_storage.exists(path) else default_storage.save(path, upload)
+    except OSError as error:
+        log.exception("media_not_stored")
+        raise BadUploadError(f"{upload.name} could not be stored. Try again in a minute.") from error
     Media.objects.bulk_create([media], ignore_conflicts=True)  # another tab may have sent the same file
     return Media.objects.get(owner=owner, sha256=sha256)
 

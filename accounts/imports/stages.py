@@ -65,7 +65,11 @@ def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Impo
             for column in guessed.columns
         ],
     )
-    job.file.save(f"{owner.pk}-{timezone.now():%Y%m%d%H%M%S%f}.{found.kind}", file, save=False)
+    try:
+        job.file.save(f"{owner.pk}-{timezone.now():%Y%m%d%H%M%S%f}.{found.kind}", file, save=False)
+    except OSError as error:
+        log.exception("import_not_stored")
+        raise SheetError("The file could not be stored. Nothing was saved. Try again in a minute.") from error
     job.save()
     return job
 
@@ -215,7 +219,8 @@ def _work(job: Import) -> None:
         save(job)
         job.status, job.finished_at = Status.DONE, timezone.now()
         storage, kept = job.file.storage, str(job.file.name)
-        transaction.on_commit(lambda: storage.delete(kept))
+        # Robust: a bucket that is away now must not turn what was saved into a failure.
+        transaction.on_commit(lambda: storage.delete(kept), robust=True)
         job.file = ""
     job.problem = ""
     job.save()

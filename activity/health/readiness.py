@@ -34,6 +34,11 @@ class Health:
         return all(check.ok for check in self.checks)
 
     @property
+    def database(self) -> bool:
+        """Return whether the database answers."""
+        return any(check.ok for check in self.checks if check.name == "database")
+
+    @property
     def ready(self) -> bool:
         """Return whether pages can be served and fired runs are sent. Other checks may still need attention."""
         return all(check.ok for check in self.checks if check.needed)
@@ -79,8 +84,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 def _for_staff(request: HttpRequest, health: Health) -> bool:
     """Return whether staff ask. The user is in the database, so a database that is away is not waited for."""
-    database = next(check for check in health.checks if check.name == "database")
-    return database.ok and request.user.is_authenticated and request.user.is_staff
+    return health.database and request.user.is_authenticated and request.user.is_staff
 
 
 def _database() -> tuple[Check, Work | None]:
@@ -102,8 +106,7 @@ def _pooler_unsaid() -> Check:
 def _of_work(redis: Redis, work: Work | None) -> tuple[Check, ...]:
     if work is None:
         return ()
-    marker = media_marker.look(write=True)
-    return work_checks.judge(work, workers.told(redis), marker=marker.text if marker.settled else "")
+    return work_checks.judge(work, workers.told(redis), marker=media_marker.look(write=True))
 
 
 def _by_redis(redis: Redis) -> tuple[Check, ...]:

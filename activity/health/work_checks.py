@@ -1,4 +1,4 @@
-"""Checks that waiting work is served: shares of accounts, wake-ups, the media folder.
+"""Checks that waiting work is served: shares of accounts, wake-ups, the media.
 
 Pages can be served without any of it, so none of these takes a web server out of service.
 """
@@ -11,6 +11,8 @@ import psycopg
 
 from activity.health.check import Check
 from activity.health.workers import Report
+from activity.heartbeats import media_place
+from activity.media_marker import Marker
 
 OVERDUE_SECONDS = 60
 NAMED = 5  # accounts that one sentence names
@@ -50,8 +52,8 @@ def ask(link: "psycopg.Connection[Any]") -> Work:
     )
 
 
-def judge(work: Work, reports: Sequence[Report], *, marker: str) -> tuple[Check, ...]:
-    """Return the checks. `marker` is empty when the media folder cannot be checked yet."""
+def judge(work: Work, reports: Sequence[Report], *, marker: Marker) -> tuple[Check, ...]:
+    """Return the checks. The media are compared once every worker has had the time to read the marker."""
     return (_shares(work, reports), _wake_ups(work), _media(reports, marker))
 
 
@@ -85,15 +87,23 @@ def _wake_ups(work: Work) -> Check:
     return Check(name="wake_ups", ok=not said, detail=detail, needed=False)
 
 
-def _media(reports: Sequence[Report], marker: str) -> Check:
-    blind = [report.name for report in reports if marker and report.media != marker]
+def _media(reports: Sequence[Report], marker: Marker) -> Check:
+    if marker.problem:
+        return Check(
+            name="media",
+            ok=False,
+            detail="this process cannot use the place of the media",
+            cause=f"{media_place()}: {marker.problem}",
+            needed=False,
+        )
+    blind = [report.name for report in reports if marker.settled and report.media != marker.text]
     if not blind:
-        return Check(name="media", ok=True, detail="all see the same folder", needed=False)
+        return Check(name="media", ok=True, detail="all see the same files", needed=False)
     return Check(
         name="media",
         ok=False,
-        detail=f"{len(blind)} of {len(reports)} workers do not see the media folder that this process sees",
-        cause=f"Workers: {', '.join(blind)}",
+        detail=f"{len(blind)} of {len(reports)} workers do not see the media that this process sees",
+        cause=f"Workers: {', '.join(blind)}. This process looks at the {media_place()}.",
         needed=False,
     )
 

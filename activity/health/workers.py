@@ -18,6 +18,9 @@ class Report:
     name: str
     share: Share
     media: str
+    threads: int = 0
+    serving: int = 0  # accounts
+    oldest_lease: float = 0.0  # seconds
 
 
 def told(redis: Redis) -> list[Report]:
@@ -27,7 +30,15 @@ def told(redis: Redis) -> list[Report]:
     if gone := [name for name, report in reports.items() if now - report["at"] > FORGET_SECONDS]:
         redis.hdel(REPORTS_KEY, *gone)
     return [
-        Report(name=_text(name), share=Share.parse(report["share"]), media=report["media"])
+        Report(
+            name=_text(name),
+            share=Share.parse(report["share"]),
+            media=report["media"],
+            # A worker of the release before says nothing about these.
+            threads=report.get("threads", 0),
+            serving=report.get("serving", 0),
+            oldest_lease=report.get("oldest_lease", 0.0),
+        )
         for name, report in sorted(reports.items())
         if now - report["at"] <= LATELY_SECONDS
     ]

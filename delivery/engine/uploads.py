@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Final, cast
 
+from django.conf import settings
 from django.core.files.storage import default_storage
 from redis import Redis
 
@@ -42,9 +43,12 @@ class NotReadable:
     filename: str
 
     def sentence(self) -> str:
+        place, need = (
+            ("the bucket of MEDIA_BUCKET", "bucket") if settings.MEDIA_BUCKET else ("MEDIA_ROOT", "folder")
+        )
         return (
-            f"The worker cannot read the file {self.filename} in MEDIA_ROOT. The run waits, and continues by itself "
-            "once the file can be read: web and workers need the same folder."
+            f"The worker cannot read the file {self.filename} in {place}. The run waits, and continues by itself "
+            f"once the file can be read: web and workers need the same {need}."
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import structlog
 from django.contrib.auth.decorators import login_required
 from django.core.files.storage import default_storage
 from django.http import Http404, HttpRequest, StreamingHttpResponse
@@ -13,6 +14,8 @@ from accounts.downloads import streamed
 from reminders.models import Media
 from reminders.uploads import DOCUMENTS
 
+log = structlog.get_logger(__name__)
+
 PIECE = 64 * 1024
 
 
@@ -21,8 +24,8 @@ PIECE = 64 * 1024
 def media(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """Return the file. Its content never changes, so browsers may cache it; documents are only downloaded."""
     found = seen(Media.objects.all(), request, pk)
-    if not default_storage.exists(found.file.name or ""):
-        raise Http404("The file is gone from the storage.")
+    if not _is_there(found.file.name or ""):
+        raise Http404("The file cannot be read from the storage.")
     response = streamed(
         request,
         _pieces(found),
@@ -32,6 +35,14 @@ def media(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     response["Content-Length"] = str(found.size)
     response["Cache-Control"] = "private, max-age=86400, immutable"
     return response
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return default_storage.exists(name)
+    except OSError:
+        log.exception("media_not_readable", file=name)
+        return False
 
 
 def _pieces(found: Media) -> Iterator[bytes]:

@@ -17,7 +17,8 @@ WHAT_TO_DO = {
     "clocks": "Let NTP (chrony, systemd-timesyncd) set the clocks of all machines; nothing is sent until they agree.",
     "shares": "Start a worker for every share: ACCOUNT_SHARE=1/n to n/n, the same n on all of them.",
     "wake_ups": "Look at the logs of beat and the workers: they are too few, stand still, or cannot reach Redis.",
-    "media": "Give all web and worker processes the same folder as MEDIA_ROOT, on a disk that they share.",
+    "media": "Give all web and worker processes the same folder as MEDIA_ROOT, on a disk that they share, or the same "
+    "MEDIA_BUCKET.",
 }
 
 

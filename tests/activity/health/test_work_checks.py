@@ -8,11 +8,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 from redis import Redis
+from structlog.testing import capture_logs
 
 from accounts.models import Account, User
 from accounts.share import Share
@@ -20,11 +22,14 @@ from activity import heartbeats, media_marker
 from activity.health import readiness, workers
 from activity.health.work_checks import Work, judge, unserved
 from activity.health.workers import Report
+from activity.media_marker import Marker
 from config.embedded.process import until
 from delivery.engine import tick, wakeups
 from delivery.recovery import stop_sending
 from delivery.sentences.account_state import whys
 from tests.factories import AccountFactory, RunAccountFactory
+
+SEEN = Marker(text="m", settled=True)
 
 
 def report(name: str, share: str = "1/1", media: str = "m") -> Report:
@@ -46,7 +51,7 @@ def test_accounts_that_no_worker_serves_are_found(shares: list[str], expected: l
     assert unserved([1, 2, 3, 4], [report(share, share) for share in shares]) == expected
 
 
-def failing(work: Work, *reports: Report, marker: str = "m") -> dict[str, str]:
+def failing(work: Work, *reports: Report, marker: Marker = SEEN) -> dict[str, str]:
     return {check.name: check.detail for check in judge(work, reports, marker=marker) if not check.ok}
 
 
@@ -108,9 +113,15 @@ def test_an_account_that_is_woken_again_and_again_and_never_served_is_told_of_ev
 def test_a_worker_that_sees_another_folder_is_counted_once_the_marker_has_been_seen() -> None:
     reports = [report("one"), report("two", media="other"), report("three", media="")]
     assert failing(Work(), *reports) == {
-        "media": "2 of 3 workers do not see the media folder that this process sees"
+        "media": "2 of 3 workers do not see the media that this process sees"
     }
-    assert failing(Work(), *reports, marker="") == {}
+    assert failing(Work(), *reports, marker=Marker(text="m")) == {}
+
+
+def test_media_that_this_process_cannot_use_are_told_with_the_place() -> None:
+    [*_, media] = judge(Work(), [], marker=Marker(problem="Permission denied"))
+    assert (media.ok, media.detail) == (False, "this process cannot use the place of the media")
+    assert media.cause == f"folder {django_settings.MEDIA_ROOT}: Permission denied"
 
 
 def waiting() -> int:
@@ -133,7 +144,7 @@ class TestTheMarker:
     def test_a_folder_that_cannot_be_written_has_none(self, settings: Settings, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         settings.MEDIA_ROOT = tmp_path / "file" / "media"
-        assert media_marker.look(write=True) == media_marker.NONE
+        assert "Not a directory" in media_marker.look(write=True).problem
 
     def test_it_is_believed_after_every_worker_has_looked(self, folder: Path) -> None:
         assert media_marker.look(write=True).settled is False
@@ -145,13 +156,43 @@ class TestTheMarker:
         before = waiting()
         folder.mkdir()
         os.mkfifo(folder / media_marker.NAME)  # to open it waits for somebody who writes
-        assert media_marker.look() == media_marker.NONE
-        assert media_marker.look() == media_marker.NONE
+        assert media_marker.look().problem == "no answer within 1 s"
+        assert media_marker.look().problem.startswith("no answer for")
         assert waiting() == before + 1
         (folder / media_marker.NAME).write_text("back")
         assert until(lambda: waiting() <= before, seconds=20)
         (folder / media_marker.NAME).unlink()
         assert media_marker.look(write=True).text
+
+
+class TestTheStart:
+    @pytest.fixture(autouse=True)
+    def folder(self, settings: Settings, tmp_path: Path, redis: Redis) -> None:
+        settings.MEDIA_ROOT = tmp_path / "web"
+
+    def test_a_worker_that_sees_the_same_files_starts_in_silence(self) -> None:
+        assert heartbeats.compare_media(), "no web server has said anything yet"
+        heartbeats.announce_media()
+        with capture_logs() as lines:
+            assert heartbeats.compare_media()
+        assert lines == []
+
+    def test_a_worker_that_sees_others_says_so_with_what_to_do(
+        self, settings: Settings, tmp_path: Path
+    ) -> None:
+        heartbeats.announce_media()
+        settings.MEDIA_ROOT = tmp_path / "worker"
+        with capture_logs() as lines:
+            assert not heartbeats.compare_media()
+        assert (lines[0]["event"], lines[0]["place"]) == ("media_differ", f"folder {tmp_path / 'worker'}")
+        assert "Give all of them the same MEDIA_ROOT" in lines[0]["hint"]
+
+    def test_a_web_server_that_cannot_write_says_so(self, settings: Settings, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        settings.MEDIA_ROOT = tmp_path / "file" / "media"
+        with capture_logs() as lines:
+            heartbeats.announce_media()
+        assert [line["event"] for line in lines] == ["media_not_usable"]
 
 
 @pytest.mark.django_db(transaction=True)
