@@ -1,9 +1,13 @@
 """Counters of events, for the metrics: in Redis, where the processes of all machines count together.
 
-A counter that is lost with Redis starts at zero, as readers of metrics expect after a restart.
+A counter that is lost with Redis starts at zero, as readers of metrics expect after a restart. What happens with every
+message is added up inside the process first (`tally`), and written every few seconds (`flush`): a worker that is killed
+takes these seconds with it. Metrics are for watching; the ledger is the truth.
 """
 
 import json
+import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import structlog
@@ -15,6 +19,11 @@ from config.redis.client import client
 log = structlog.get_logger(__name__)
 
 KEY = "paceline:counters"
+MESSAGES, LEASES_LOST, LIMITER_REBUILDS = "messages", "leases_lost", "limiter_rebuilds"
+
+Name = tuple[str, tuple[tuple[str, str], ...]]
+_tallied: Counter[Name] = Counter()
+_tallying = threading.Lock()
 
 
 def tell(event: str, *, reason: str, number: int = 1, **details: object) -> None:
@@ -34,6 +43,30 @@ def count(name: str, by: int = 1, **labels: str) -> None:
         client().hincrby(KEY, json.dumps([name, sorted(labels.items())]), by)
     except RedisError:
         log.warning("not_counted", counter=name)
+
+
+def tally(name: str, by: int = 1, **labels: str) -> None:
+    """Add to a counter in this process alone, for things that happen with every message."""
+    with _tallying:
+        _tallied[name, tuple(labels.items())] += by
+
+
+def flush() -> None:
+    """Add to the counters of all processes what this one has tallied. An error here never stops the caller."""
+    global _tallied
+    with _tallying:
+        taken, _tallied = _tallied, Counter()
+    if not taken:
+        return
+    try:
+        with client().pipeline(transaction=True) as pipeline:
+            for (name, labels), by in taken.items():
+                pipeline.hincrby(KEY, json.dumps([name, sorted(labels)]), by)
+            pipeline.execute()
+    except RedisError:
+        log.warning("not_counted", counters=len(taken))
+        with _tallying:
+            _tallied.update(taken)
 
 
 def counted() -> Iterator[tuple[str, dict[str, str], int]]:

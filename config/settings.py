@@ -440,6 +440,7 @@ IMPORT_MAX_ROWS = env.whole("IMPORT_MAX_ROWS", 500_000, 1, 5_000_000)
 SANDBOX_URL = env.text("SANDBOX_URL", "http://127.0.0.1:8081")
 
 METRICS_TOKEN = env.text("METRICS_TOKEN")
+METRICS_PER_ACCOUNT = env.flag("METRICS_PER_ACCOUNT", default=True)
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO")
 LOG_JSON = env.flag("LOG_JSON", default=not DEBUG)
 _log_processors: list[structlog.typing.Processor] = [

@@ -7,7 +7,7 @@ from accounts.login import Login
 from accounts.unsubscribe import unsubscribe
 from activity.health.readiness import healthz, readyz
 from activity.live.polling import live_state
-from activity.metrics import metrics
+from activity.metrics.page import metrics
 from activity.pages.dashboard import dashboard
 from activity.pages.notifications import service_worker
 from activity.pages.style_and_errors import styleguide

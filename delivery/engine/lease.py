@@ -26,6 +26,7 @@ from django.conf import settings
 from redis import Redis
 from redis.exceptions import RedisError
 
+from activity import counters
 from config.redis.client import client
 from delivery import conf
 from delivery.engine.database_contact import contact
@@ -158,6 +159,7 @@ class LeaseRenewals:
                 for gone in await asyncio.get_running_loop().run_in_executor(self._thread, round_, held):
                     if tell := self._held.pop(gone, None):
                         log.warning("lease_lost", account=gone.account_id)
+                        counters.tally(counters.LEASES_LOST)
                         tell()
                 await asyncio.sleep(_round_seconds())
         finally:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from accounts.models import Account
+from activity import counters
 from config.redis.client import client
 from delivery import clocks, conf, pacing
 from delivery.clocks import Ahead, Clock, Clocks
@@ -314,6 +315,7 @@ class Permits:
             hand=hand,
         )
         self._heard(self._limiter.rebuild(self.lease, self.action, known))
+        counters.tally(counters.LIMITER_REBUILDS)
 
 
 def _read_mark(kept: str) -> tuple[str, Ahead | None]:

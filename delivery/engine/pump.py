@@ -31,6 +31,7 @@ log = structlog.get_logger(__name__)
 CROWDED_FOR = 10.0  # seconds after a pump found no place
 LEAST, MOST = 2, 16  # threads for the common tasks: an eighth, within these
 
+under_way: dict[int, float] = {}  # the accounts that this process serves, and since when (monotonic)
 stopping = threading.Event()  # the worker shuts down: finish what is in flight, take nothing new
 
 
@@ -70,6 +71,7 @@ def _serve(account_id: int) -> None:
     if lease is None:
         return
     rest = Rest.after(LOOK_AGAIN, WaitReason.GAP)
+    under_way[account_id] = time.monotonic()
     try:
         if apart := next_run.clocks_apart():
             rest = apart
@@ -86,8 +88,14 @@ def _serve(account_id: int) -> None:
             if rest.seconds() > LONGEST_NAP:
                 lifecycle.end_full_days(account)
     finally:
+        under_way.pop(account_id, None)
         wakeups.end_shift(lease, rest, others_first=places.crowded())
         connection.close()
+
+
+def oldest_lease() -> float:
+    """Return for how many seconds this process has held the oldest of its leases."""
+    return max((time.monotonic() - since for since in list(under_way.values())), default=0.0)
 
 
 def _transport(account: Account) -> Transport | None:

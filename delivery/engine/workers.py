@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 from celery import bootsteps
-from celery.signals import beat_init, celeryd_after_setup, worker_ready, worker_shutting_down
+from celery.signals import beat_init, celeryd_after_setup, worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.control import control_command
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -20,6 +20,7 @@ from django.db import connection
 
 from accounts.models import Account
 from accounts.share import Share
+from activity import counters
 from activity.heartbeats import saw_worker, tell
 from config.celery import app
 from config.pooler import refuse_pooler
@@ -53,12 +54,19 @@ class FindQueues(bootsteps.StartStopStep):
         parent.timer.call_repeatedly(LOOK_EVERY, self.look, (parent,))
 
     def look(self, parent: Any) -> None:
+        counters.flush()
         try:
             saw_worker(parent.hostname)
             clock_reading.report(parent.hostname)
             if clock_reading.own_clock_is_off():
                 tick.wake_unticked_accounts()
-            tell(parent.hostname, share=settings.ACCOUNT_SHARE)
+            tell(
+                parent.hostname,
+                share=settings.ACCOUNT_SHARE,
+                threads=settings.WORKER_THREADS,
+                serving=len(pump.under_way),
+                oldest_lease=pump.oldest_lease(),
+            )
             wanted = account_queues(self.share)
         except Exception:  # the database or Redis may be away for a while; the next look finds out
             log.warning("queues_not_read", exc_info=True)
@@ -128,6 +136,12 @@ def report_the_clock_of_beat() -> None:
         log.warning("clock_not_reported", exc_info=True)
     finally:
         connection.close()
+
+
+@worker_shutdown.connect
+def _flush_counters(**_: Any) -> None:
+    """Write what was counted since the last look; by now the last message has landed."""
+    counters.flush()
 
 
 @worker_shutting_down.connect

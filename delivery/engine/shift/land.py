@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from django.conf import settings
 
-from activity import ledger
+from activity import counters, ledger
 from delivery.engine.loop import Landed
 from delivery.engine.recording import Landing
 from delivery.engine.shift.consequences import Consequences
@@ -87,6 +87,11 @@ class Landings:
             for (outgoing, landed), verdict in zip(results, verdicts, strict=True)
         ]
         counts = await state.batches.record(landings)
+        for landing in landings:
+            whose = landing.whose
+            counters.tally(
+                counters.MESSAGES, account=str(whose.account_id), action=whose.action, outcome=landing.outcome
+            )
         for (outgoing, _), landing in zip(results, landings, strict=True):
             await self._came_down(outgoing, landing)
         if clean := sum(isinstance(landed.outcome, Sent) for _, landed in results):
