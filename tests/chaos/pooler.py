@@ -10,21 +10,10 @@ from pathlib import Path
 
 from config.embedded.postgres import NAME, PORT
 from config.embedded.process import server_account, until
+from tests.chaos.programs import PROJECT
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
-# Few, so that sessions are shared all the time.
-SETTINGS = """
-[databases]
-{name} = host={postgres} port={postgres_port} dbname={name} user={name} pool_size=3
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-max_client_conn = 200
-{more}
-"""
+SHIPPED = PROJECT / "deploy" / "pgbouncer.ini"
 
 
 def expected() -> bool:
@@ -39,7 +28,7 @@ def pgbouncer(postgres: Path, home: Path, *, more: str = "") -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
     account, file = server_account(home), home / f"pgbouncer-{port}.ini"
-    file.write_text(SETTINGS.format(name=NAME, postgres=postgres, postgres_port=PORT, port=port, more=more))
+    file.write_text(f"{_rendered(postgres, port)}{more}\n")
     file.chmod(0o644)
     process = subprocess.Popen(
         [PROGRAM, "-q", str(file)],
@@ -53,6 +42,23 @@ def pgbouncer(postgres: Path, home: Path, *, more: str = "") -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def _rendered(postgres: Path, port: int) -> str:
+    """Return the shipped file with what an installation changes; its few connections are shared all the time."""
+    text = SHIPPED.read_text()
+    changes = {
+        "paceline = host=127.0.0.1 port=5432 dbname=paceline": (
+            f"{NAME} = host={postgres} port={PORT} dbname={NAME} user={NAME}"
+        ),
+        "listen_port = 6432": f"listen_port = {port}",
+        "auth_type = scram-sha-256\nauth_file = /etc/pgbouncer/userlist.txt": "auth_type = any",
+        "default_pool_size = 40": "default_pool_size = 3",
+    }
+    for old, new in changes.items():
+        assert old in text, f"{old} is not in the shipped file any more."
+        text = text.replace(old, new)
+    return text
 
 
 def _listens(port: int) -> bool:
