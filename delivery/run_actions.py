@@ -1,8 +1,8 @@
-"""The actions of people on runs and their messages. The only dispatcher.
+"""The actions of people on runs and their messages.
 
-Every door calls `perform` and shows its words: the run's page, the lists, the dashboard, the admin, the buttons of a
-notification and the commands. `delivery/lifecycle` does the work under a lock and refuses what the state or the rights
-do not allow; its sentence is the refusal that the person reads.
+Every page, list, admin action, notification button and command calls `perform` and shows the text it returns; nothing
+else does what people do to runs. `delivery/lifecycle` does the work under a lock and refuses what the state or the
+rights do not allow; its sentence is the refusal that the person reads.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Applies a verdict to the account: the one place for runs and for test sends (SPEC P6, P7).
 
-A lock or a block that a test send meets counts for the account as if a run had met it.
+A test send that finds the account locked or blocked has the same effect on it as a message of a run.
 """
 
 from collections.abc import Callable, Iterator, Mapping

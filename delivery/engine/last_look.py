@@ -1,9 +1,8 @@
 """The last look before a message leaves: window, pause, cancel, opt-out, lease and clock (SPEC W3, R5).
 
-BEGIN gives leave to send (`recording.py`). Afterwards this process or the database may stand still, and a connection
-may take its time. So the transport asks once more when the connection stands. The usual answer costs nothing: the
-leave is a moment old and its window stays open. A leave that is older is asked for again, by the same shared
-statement.
+BEGIN gives leave to send (`recording.py`). Afterwards this process, the database or the connection may be slow. So the
+transport asks once more when it is connected. The usual answer costs nothing: the leave is less than a second old and
+its window stays open. Leave that is older is asked for again, by the same shared statement.
 """
 
 import time

@@ -6,7 +6,7 @@ each write of the pump carries and the database checks. That number is made in P
 Redis cannot repeat it.
 
 A key that would live longer than any holder asks for was left by a clock that was ahead and has been set back
-since. It is nobody's lease, and would keep the account still for as long as the clock was ahead.
+since. It belongs to no worker, and would block the account for as long as the clock was ahead.
 
 Errors of Redis pass through these functions: without Redis there is no lease, and nothing may be sent.
 """

@@ -1,4 +1,4 @@
-"""Writes down the intent before a message leaves, and its result once it has landed.
+"""Decides whether a message may leave and writes that down (`BEGIN`); writes down its result afterwards (`RECORD`).
 
 Both statements serve the pumps of many accounts at once (`batching.py`): a statement per message would cost more
 than the message. So neither waits for anybody's lock: what somebody else holds is left out of the answer, and

@@ -1,8 +1,8 @@
-"""Keeps what troubles an account: counts its failures in a row, holds it, and tries it out (SPEC P7).
+"""Stores why an account cannot send, makes it wait, then tests it with one message at a time (SPEC P7).
 
-`retry.decide` says what an outcome means; this remembers it in the account's row, so that the next pump goes on where
-a dead one stopped. After a hold the service is asked how the account is, and then one message at a time tries it out,
-until one gets through.
+`retry.decide` says what an outcome means; this stores it in the account's row, so that the next pump continues where a
+dead one stopped. After the wait the service is asked how the account is. Then one message at a time is sent, until one
+arrives.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Applies what people told the service about our messages: that they want no more, or want them again.
 
-The last report counts, by the service's own time. A wish for messages again undoes only what the same preference had
+The last report counts, by the service's own time. Who wants messages again undoes only what the same preference had
 stopped: a person who wrote STOP to us, or was opted out by an operator, stays opted out until they tell us.
 """
 

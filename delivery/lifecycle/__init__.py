@@ -1,4 +1,4 @@
-"""The life of a run: one function per move, used by every page, action, command and the engine.
+"""The life of a run: one function per move, used by the engine and, through `run_actions`, by all that people press.
 
 Each function locks the run, refuses a move that `states.py` does not allow, and changes the run and its targets in
 one transaction. After the commit it wakes the accounts, notifies the owner and announces the change to open pages.

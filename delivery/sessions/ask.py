@@ -1,6 +1,7 @@
 """Asks questions of an account's service from ordinary code: pages, tasks, commands.
 
-The engine has an event loop of its own (`engine/loop.py`); here each line is opened, used and closed.
+The engine has an event loop of its own (`engine/loop.py`); here a connection is opened for each question
+and closed after it.
 """
 
 import asyncio

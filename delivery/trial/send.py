@@ -1,8 +1,8 @@
 """Sends a test to oneself: outside every run's counts, inside the account's limits (SPEC M3).
 
 A test goes by the account's own queue, takes the account's lease like a pump and a permit for every part, and leaves
-rows in the ledger that name its address and no target. An account in the middle of a shift lets it in at the end
-of the shift. Delivery windows do not hold it: they protect recipients, and this one asked for the message. Its
+rows in the ledger that name its address and no target. While the account is sending, the test waits for the end of
+the shift. Delivery windows do not apply: they protect recipients, and this person asked for the message. Its
 address is confirmed (`accounts/own_addresses.py`), and whoever opted out is looked up again right before it leaves.
 """
 
