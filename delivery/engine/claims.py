@@ -5,8 +5,8 @@ deadlock with another; each that changes targets moves the run's counters in the
 add up at every commit (SPEC R3); and each carries the fencing number of the pump's lease, so that a pump that
 lost its lease changes nothing. What is written around each message is in `recording.py`.
 
-Where targets are named by their ids, `status || ''` keeps the planner off the index of those being sent: by its
-statistics there are none, so it would rather look through all of them than look each up.
+Where targets and runs are named by their ids, `status || ''` keeps the planner off the indexes of those being sent and
+running: by its statistics there are none, so it would rather look through all of them than look each up.
 """
 
 import json
@@ -70,7 +70,7 @@ CROSS JOIN LATERAL (
       AND t.not_before >= %(since)s AND t.not_before < %(before)s
     ORDER BY t.not_before, t.id LIMIT 1
 ) first
-WHERE share.account_id = %(account)s AND share.open AND r.status = 'running' AND r.closes_at > %(sendable)s
+WHERE share.account_id = %(account)s AND share.open AND r.status || '' = 'running' AND r.closes_at > %(sendable)s
   AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
                   WHERE s.ended_at IS NULL AND COALESCE(s.owner_id, r.owner_id) = r.owner_id)
 ORDER BY (first.not_before > %(now)s),
@@ -101,7 +101,7 @@ def _span(planned: Planned) -> dict[str, datetime]:
 CLAIM = """
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r
-    WHERE r.id = %(run)s AND r.status = 'running' AND EXISTS (
+    WHERE r.id = %(run)s AND r.status || '' = 'running' AND EXISTS (
         SELECT 1 FROM accounts_account a
         WHERE a.id = %(account)s AND a.fence = %(fence)s AND a.status = 'active'
     )
@@ -171,11 +171,11 @@ WITH locked AS MATERIALIZED (
         claimed_at = NULL,
         attempts = t.attempts - (t.begun_at IS NOT NULL)::int,
         begun_at = NULL
-    FROM locked, accounts_recipient p, LATERAL (
+    FROM accounts_recipient p, LATERAL (
         SELECT CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out' WHEN p.blocked_at IS NOT NULL THEN 'blocked'
                     WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS why
     ) no
-    WHERE t.run_id = locked.id AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id
+    WHERE t.run_id = ANY(ARRAY(SELECT id FROM locked)) AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id
       AND t.status || '' = 'sending' AND t.fence = %(fence)s AND (t.begun_at IS NULL OR %(begun)s)
     RETURNING t.run_id, t.status
 ), counts AS (

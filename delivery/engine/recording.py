@@ -5,8 +5,10 @@ than the message. So neither waits for anybody's lock: what somebody else holds 
 the accounts beside it go on. Each row carries the fencing number of its own pump's lease, so that a pump that
 lost its lease changes nothing; and the runs' counters move in the same statement as their targets (SPEC R3).
 
-Where targets are named by their ids, `status || ''` keeps the planner off the index of those being sent: by its
-statistics there are none, so it would rather look through all of them than look each up.
+Where targets and runs are named by their ids, `status || ''` keeps the planner off the indexes of those being sent and
+running: by its statistics there are none, so it would rather look through all of them than look each up. Nothing that
+may be long is joined to another such list: without hashes, which these statements do without (`sql.py`), that takes
+the product of both.
 """
 
 from collections.abc import Sequence
@@ -113,7 +115,7 @@ WITH wanted AS MATERIALIZED (
     JOIN accounts_recipient p ON p.id = t.recipient_id
     WHERE t.parts_done = w.part AND t.status || '' = 'sending' AND t.fence = w.fence
       AND (t.begun_at IS NULL OR t.begun_at >= w.wished_at)
-      AND r.status = 'running' AND r.closes_at > GREATEST(%(now)s, clock_timestamp()) + %(guard)s::interval
+      AND r.status || '' = 'running' AND r.closes_at > GREATEST(%(now)s, clock_timestamp()) + %(guard)s::interval
       AND clock_timestamp() >= %(now)s - %(tolerance)s::interval
       AND a.fence = w.fence AND a.status = 'active'
       AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
@@ -165,7 +167,7 @@ RECORD: Final = """
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r WHERE r.id = ANY(%(runs)s::bigint[]) ORDER BY r.id FOR NO KEY UPDATE {wait}
 ), news AS MATERIALIZED (
-    SELECT n.* FROM locked JOIN unnest(
+    SELECT n.* FROM unnest(
         %(run_id)s::bigint[], %(owner_id)s::bigint[], %(account_id)s::bigint[], %(action)s::text[],
         %(fence)s::bigint[], %(target_id)s::bigint[], %(part)s::int[], %(attempt)s::int[],
         %(began_at)s::timestamptz[], %(took_ms)s::int[], %(outcome)s::text[], %(provider_id)s::text[],
@@ -173,7 +175,7 @@ WITH locked AS MATERIALIZED (
         %(counts)s::boolean[]
     ) AS n(run_id, owner_id, account_id, action, fence, target_id, part, attempt,
            began_at, took_ms, outcome, provider_id, error, status, parts_done, not_before, counts)
-    ON n.run_id = locked.id
+    WHERE n.run_id = ANY(ARRAY(SELECT id FROM locked))
 ), moved AS (
     UPDATE delivery_runtarget t
     SET status = n.status,
@@ -200,13 +202,14 @@ WITH locked AS MATERIALIZED (
     FROM news n {unless}
     RETURNING 1
 ), counts AS (
-    SELECT locked.id AS run_id,
+    SELECT run_id,
            count(*) FILTER (WHERE status <> 'sending') AS done,
            count(*) FILTER (WHERE status = 'pending') AS pending,
            count(*) FILTER (WHERE status = 'sent') AS sent,
            count(*) FILTER (WHERE status = 'failed') AS failed,
            count(*) FILTER (WHERE status = 'unconfirmed') AS unconfirmed
-    FROM locked LEFT JOIN moved ON moved.run_id = locked.id GROUP BY locked.id
+    FROM (SELECT id AS run_id, 'sending' AS status FROM locked UNION ALL SELECT run_id, status FROM moved) each
+    GROUP BY run_id
 )
 UPDATE delivery_run r
 SET sending = r.sending - c.done, pending = r.pending + c.pending, sent = r.sent + c.sent,

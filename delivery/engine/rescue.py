@@ -64,7 +64,7 @@ RETURNING r.id, r.owner_id
 
 UNSETTLED = """
 SELECT r.id FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
-WHERE share.account_id = %(account)s AND share.open AND r.status IN ('running', 'paused')
+WHERE share.account_id = %(account)s AND share.open AND r.status || '' IN ('running', 'paused')
   AND r.sending = 0 AND (r.pending = 0 OR r.canceled_at IS NOT NULL)
 """
 

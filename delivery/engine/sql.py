@@ -1,9 +1,15 @@
-"""Runs the engine's own SQL as prepared statements: planning them anew cost more than running them."""
+"""Runs the engine's own SQL as prepared statements: planning them anew cost more than running them.
+
+A prepared statement is planned once, perhaps while its tables were empty and were never analysed, and its plan is kept.
+So the planner is not asked what is cheap: each of these statements looks rows up by key, whatever the statistics say,
+and joins its tables in the order in which they are written.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import psycopg
 from django.conf import settings
@@ -25,21 +31,46 @@ class Query(Generic[T]):
     read: Callable[[Rows], T]
 
 
+# Until the end of the transaction: nothing of this stays with a connection that others use, or that PgBouncer shares.
+BY_KEYS: Final = """
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('join_collapse_limit', '1', true)
+"""
+
+
 def run(query: Query[T]) -> T:
     """Run a query on Django's own connection and return its answer."""
     return query.read(execute(query.sql, query.arguments))
 
 
 def execute(sql: str, arguments: Mapping[str, Any]) -> Rows:
-    """Run a statement and return its rows.
+    """Run a statement and return its rows."""
+    return execute_all([sql], arguments)
 
-    It uses Django's own connection, its transaction if there is one, and its errors.
+
+def execute_all(statements: Sequence[str], arguments: Mapping[str, Any]) -> Rows:
+    """Run statements with the same arguments in one transaction and one round trip; return the rows of the last.
+
+    They use Django's own connection, its transaction if there is one, and its errors.
     """
     connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(sql, _typed(arguments), prepare=_prepared())
+    line, typed = connection.connection, _typed(arguments)
+    cursors = [psycopg.Cursor(line) for _ in statements]
+    with connection.wrap_database_errors:
+        # A transaction that somebody else began goes on after this: its plans are not touched.
+        with nullcontext() if connection.in_atomic_block else _together(line):
+            for cursor, sql in zip(cursors, statements, strict=True):
+                cursor.execute(sql, typed, prepare=_prepared())
         contact.note()
-        return cursor.fetchall() if cursor.description else []
+        return cursors[-1].fetchall() if cursors[-1].description else []
+
+
+@contextmanager
+def _together(line: psycopg.Connection[Any]) -> Iterator[None]:
+    """Send statements in one round trip and one transaction, with plans by keys."""
+    with line.pipeline():
+        line.execute(BY_KEYS, prepare=_prepared())
+        yield
 
 
 def _prepared() -> bool:
@@ -66,7 +97,9 @@ class Line:
     async def run(self, query: Query[T]) -> T:
         async with self._lock:
             line = await self._connected()
-            cursor = await line.execute(query.sql, _typed(query.arguments), prepare=_prepared())
+            async with line.pipeline():
+                await line.execute(BY_KEYS, prepare=_prepared())
+                cursor = await line.execute(query.sql, _typed(query.arguments), prepare=_prepared())
             rows = await cursor.fetchall()
             contact.note()
             return query.read(rows)

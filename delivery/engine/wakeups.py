@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -22,6 +22,7 @@ from delivery import conf, live
 from delivery.engine import lease
 from delivery.engine.clock_reading import database_clock
 from delivery.engine.lease import Lease
+from delivery.engine.sql import execute, execute_all
 from delivery.states import WaitReason
 
 LONGEST_COUNTDOWN = 60.0  # a longer wait is left to the tick: Redis would redeliver it
@@ -199,27 +200,29 @@ def _knock(account_id: int) -> str:
     return f"paceline:{{{account_id}}}:knock"
 
 
+# From the new fencing number on, no older pump begins a message.
+START_SHIFT: Final = """
+UPDATE accounts_account
+SET fence = fence + 1, wake_at = %(watchdog)s,
+    waiting_for = CASE waiting_for WHEN %(nobody)s THEN '' ELSE waiting_for END
+WHERE id = %(account)s
+RETURNING fence, CASE WHEN marks_fence = fence - 1 THEN limiter_marks END
+"""
+
+
 def _start_shift(account_id: int, marks: dict[str, str]) -> int:
-    """Return the next fencing number; from now on no older pump begins a message.
+    """Return the next fencing number.
 
     Put into `marks` what the shift right before this one left. A shift that did not end properly left nothing, and
     then every state of the limiter is rebuilt.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE accounts_account
-            SET fence = fence + 1, wake_at = %s, waiting_for = CASE waiting_for WHEN %s THEN '' ELSE waiting_for END
-            WHERE id = %s
-            RETURNING fence, CASE WHEN marks_fence = fence - 1 THEN limiter_marks END
-            """,
-            [watchdog(), WaitReason.NO_WORKER, account_id],
-        )
-        row = cursor.fetchone()
-    if row is None:
+    arguments = {"account": account_id, "watchdog": watchdog(), "nobody": WaitReason.NO_WORKER.value}
+    rows = execute(START_SHIFT, arguments)
+    if not rows:
         raise LookupError(f"There is no account {account_id}.")
-    marks.update(json.loads(row[1] or "{}"))
-    return int(row[0])
+    ((fence, left),) = rows
+    marks.update(json.loads(left) if isinstance(left, str) else left or {})
+    return int(fence)
 
 
 # A wake-up that has come meanwhile stays: whoever set it knows more than the shift did when it chose to rest.
@@ -227,8 +230,8 @@ def _start_shift(account_id: int, marks: dict[str, str]) -> int:
 # either is seen here or sets the wake-up after this. The lock has a statement of its own, since a statement that
 # waits for a lock still looks at other tables as they were before. A run that only has yet to be settled is work too:
 # else one whose settling failed, with the database away, would stay as it is.
-LOCK = "SELECT 1 FROM accounts_account WHERE id = %(account)s FOR NO KEY UPDATE"
-END_SHIFT = """
+LOCK: Final = "SELECT 1 FROM accounts_account WHERE id = %(account)s FOR NO KEY UPDATE"
+END_SHIFT: Final = """
 UPDATE accounts_account a
 SET wake_at = CASE
         WHEN EXISTS (
@@ -236,12 +239,12 @@ SET wake_at = CASE
         ) THEN LEAST(%(watchdog)s, COALESCE(%(until)s, %(watchdog)s))
         WHEN EXISTS (
             SELECT 1 FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
-            WHERE share.account_id = a.id AND share.open AND r.status = 'running' AND a.status = 'active'
+            WHERE share.account_id = a.id AND share.open AND r.status || '' = 'running' AND a.status = 'active'
               AND EXISTS (SELECT 1 FROM delivery_runtarget t
                           WHERE t.account_id = a.id AND t.run_id = r.id AND t.status = 'pending')
         ) OR EXISTS (
             SELECT 1 FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
-            WHERE share.account_id = a.id AND share.open AND r.status IN ('running', 'paused')
+            WHERE share.account_id = a.id AND share.open AND r.status || '' IN ('running', 'paused')
               AND r.sending = 0 AND (r.pending = 0 OR r.canceled_at IS NOT NULL)
         ) THEN CASE WHEN a.wake_at <= %(now)s THEN a.wake_at ELSE COALESCE(%(until)s, %(watchdog)s) END
     END,
@@ -269,18 +272,15 @@ def end_shift(held: Lease, rest: Rest, *, others_first: bool = False) -> None:
         "now": datetime.now(UTC),
         "until": rest.until,
         "watchdog": watchdog(),
-        "reason": rest.reason or "",
+        "reason": rest.reason.value if rest.reason else "",
         "detail": rest.detail,
         "marks": json.dumps(held.marks),
     }
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(LOCK, arguments)
-        cursor.execute(END_SHIFT, arguments)
-        row = cursor.fetchone()
-    wanted = knocked or (row is not None and row[1] is not None)
+    rows = execute_all([LOCK, END_SHIFT], arguments)
+    wanted = knocked or any(wake_at is not None for _, wake_at in rows)
     publish(lambda: _hand_over(held, rest, wanted=wanted, others_first=others_first))
-    if row is not None:
-        live.account_changed(held.account_id, row[0])
+    for owner_id, _ in rows:
+        live.account_changed(held.account_id, owner_id)
 
 
 def _knocked(account_id: int) -> bool:
