@@ -340,9 +340,10 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # without end: a broker that is away comes back
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True  # whatever Redis answers, a worker connects again instead of ending
+VISIBILITY_SECONDS = 600  # after which Redis delivers a task again that was not acknowledged
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "priority_steps": [0],
-    "visibility_timeout": 600,
+    "visibility_timeout": VISIBILITY_SECONDS,
     "global_keyprefix": "paceline:queue:",
     # A server that vanished without a word is noticed within seconds.
     "socket_timeout": REDIS_TIMEOUT_SECONDS,
@@ -403,8 +404,12 @@ SEND_TIMEOUT_SECONDS = env.number("SEND_TIMEOUT_SECONDS", 20, 1, 120)
 CONNECT_TIMEOUT_SECONDS = env.number("CONNECT_TIMEOUT_SECONDS", 5, 0.1, 60)
 LEASE_SECONDS = env.number("LEASE_SECONDS", 15, 2, 120)
 CLOCK_TOLERANCE_SECONDS = env.number("CLOCK_TOLERANCE_SECONDS", 5, 1, 60)
-PUMP_SECONDS = env.number("PUMP_SECONDS", 60, 1, 300)
-HORIZON_SECONDS = env.number("HORIZON_SECONDS", 10, 0.1, 60)
+# A shift and its slowest message have to be over before Redis delivers the pump again.
+PUMP_SECONDS = min(
+    env.number("PUMP_SECONDS", 300, 1, 300), max(60.0, VISIBILITY_SECONDS - 30 - 6 * SEND_TIMEOUT_SECONDS)
+)
+# Send times after the end of a shift would only be given back.
+HORIZON_SECONDS = min(env.number("HORIZON_SECONDS", 60, 0.1, 60), PUMP_SECONDS)
 TICK_SECONDS = env.whole("TICK_SECONDS", 2, 1, 60)
 ON_TIME_SECONDS = env.number("ON_TIME_SECONDS", 120, 1, 86_400)
 OVERDUE_GAP_MIN_SECONDS = env.number("OVERDUE_GAP_MIN_SECONDS", 180, 0, 86_400)

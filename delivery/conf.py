@@ -6,7 +6,7 @@ from django.conf import settings
 
 from accounts.models import Account
 from delivery.overdue import Drain
-from delivery.pacing import adaptive_delay, breaker_trips
+from delivery.pacing import adaptive_delay, breaker_trips, error_rate
 from delivery.planning.values import SlowDown
 from delivery.retry import RetryRules
 
@@ -62,6 +62,11 @@ def delay(base: float, error_rate: float) -> float:
         factor=settings.SLOW_DOWN_FACTOR,
         maximum=settings.MAX_DELAY_SECONDS,
     )
+
+
+def slows(sent: int, failed: int) -> bool:
+    """Decide whether a run sends more slowly for its errors (P6)."""
+    return error_rate(sent, failed) > settings.ERROR_RATE_SLOW
 
 
 def trips(sent: int, failed: int) -> bool:

@@ -2,7 +2,8 @@
 
 Pumps live on one event loop (`loop.py`). They hand their intents and landings in here: those that come while
 the last statement is still under way share the next one, so that a thousand accounts cost a few dozen
-statements per second and a single account waits for nobody. Everything else is asked one by one, in threads.
+statements per second. An account whose messages come one by one also waits a moment for those of others; an
+account without pacing waits for nobody. Everything else is asked one by one, in threads.
 
 While the database is away, this module waits: the result of a message that left must not be lost over a restart.
 """
@@ -42,15 +43,20 @@ class StatementQueue(Generic[Request, Answer]):
 
     def __init__(self, write: Callable[[Sequence[Request]], Awaitable[Sequence[Answer]]]) -> None:
         self._write = write  # answers each request, in its place
-        self._waiting: list[tuple[Sequence[Request], asyncio.Future[Sequence[Answer]]]] = []
+        self._waiting: list[tuple[Sequence[Request], asyncio.Future[Sequence[Answer]], float]] = []
         self._writing: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-    async def submit(self, requests: Sequence[Request]) -> Sequence[Answer]:
-        """Return the answer to each of the requests, in their order."""
-        answer: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((requests, answer))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all())
+    async def submit(self, requests: Sequence[Request], *, patience: float = 0.0) -> Sequence[Answer]:
+        """Return the answer to each of the requests, in their order.
+
+        They wait up to `patience` seconds for requests of others; whoever has none takes all who wait along.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Sequence[Answer]] = loop.create_future()
+        by = loop.time() + patience
+        self._waiting.append((requests, answer, by))
+        self._start_by(by)
         try:
             return await answer
         except asyncio.CancelledError:
@@ -58,17 +64,44 @@ class StatementQueue(Generic[Request, Answer]):
             self._waiting = [each for each in self._waiting if each[1] is not answer]
             raise
 
+    def _start_by(self, by: float) -> None:
+        """Start to write at this time at the latest, or now if that is over or there is enough for a statement."""
+        loop = asyncio.get_running_loop()
+        if self._writing is not None:
+            return  # it looks again when it is done
+        if by <= loop.time() or len(self._waiting) >= MOST:
+            self._writing = asyncio.create_task(self._write_all())
+        elif self._timer is None or by < self._timer.when():
+            self._stop_timer()
+            self._timer = loop.call_at(by, self._look_again)
+
+    def _look_again(self) -> None:
+        self._stop_timer()
+        if self._waiting:
+            self._start_by(self._earliest())
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _earliest(self) -> float:
+        return min(by for _, _, by in self._waiting)
+
     async def _write_all(self) -> None:
         try:
             while self._waiting:
                 await self._write_some()
+                if self._waiting and self._earliest() > asyncio.get_running_loop().time():
+                    break
         finally:
             self._writing = None
+            self._look_again()
 
     async def _write_some(self) -> None:
         batch, requests = [], list[Request]()
         while self._waiting and len(requests) < MOST:
-            each, answer = self._waiting.pop(0)
+            each, answer, _ = self._waiting.pop(0)
             batch.append((slice(len(requests), len(requests) + len(each)), answer))
             requests.extend(each)
         try:
@@ -93,18 +126,18 @@ class Batches:
         self._intents: StatementQueue[Intent, Begun | None] = StatementQueue(self._begin)
         self._landings: StatementQueue[Landing, Counts | None] = StatementQueue(self._record)
 
-    async def begin(self, intents: Sequence[Intent]) -> list[Begun | None]:
+    async def begin(self, intents: Sequence[Intent], *, patience: float = 0.0) -> list[Begun | None]:
         """Write down the intents; return for each, in its place, the leave to send it or None."""
-        answers = await self._intents.submit(intents)
+        answers = await self._intents.submit(intents, patience=patience)
         return [
             begun if begun is not None and begun.answers(intent) else None
             for intent, begun in zip(intents, answers, strict=True)
         ]
 
-    async def record(self, landings: Sequence[Landing]) -> list[Counts]:
+    async def record(self, landings: Sequence[Landing], *, patience: float = 0.0) -> list[Counts]:
         """Write down the results of messages; return the counters of their runs."""
         runs = {landing.whose.run_id for landing in landings}
-        answers = await self._landings.submit(landings)
+        answers = await self._landings.submit(landings, patience=patience)
         counts = {each.run_id: each for each in answers if each is not None}
         found = [counts[run_id] for run_id in runs if run_id in counts]
         for run_id in runs - set(counts):

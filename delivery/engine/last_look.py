@@ -52,7 +52,7 @@ class Leave:
 
         The database read its clock some time after this process did, at the latest when it answered.
         """
-        behind = self.begun.clock - self.begun.at
+        behind = self.begun.clock - self.begun.written
         return not -tolerance <= behind <= tolerance + timedelta(seconds=self.asked.ago())
 
     def closes_within(self, guard: timedelta) -> bool:
@@ -61,10 +61,13 @@ class Leave:
         return self.begun.closes_at <= max(database, datetime.now(UTC)) + guard
 
 
-async def ask(batches: Batches, intents: Sequence[Intent]) -> list[Leave | None]:
-    """Ask for leave to send; return the answer to each intent in its place."""
+async def ask(batches: Batches, intents: Sequence[Intent], *, patience: float = 0.0) -> list[Leave | None]:
+    """Ask for leave to send; return the answer to each intent in its place.
+
+    For up to `patience` seconds the question waits for those of other accounts, and shares a statement with them.
+    """
     asked = Moment.now()
-    begun = await batches.begin(intents)
+    begun = await batches.begin(intents, patience=patience)
     return [None if each is None else Leave(begun=each, asked=asked) for each in begun]
 
 

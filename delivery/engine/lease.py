@@ -33,6 +33,7 @@ from delivery.engine.database_contact import contact
 from delivery.engine.sql import Line, Query
 
 TTL_MS: Final = 15_000
+AHEAD_MS: Final = 3000  # for which pumps stand back; whoever is ahead asks again every second
 LONGEST_MS: Final = 150_000  # more than LEASE_SECONDS can be set to
 
 ACQUIRE: Final = """
@@ -69,6 +70,19 @@ class Lease:
 def lease_key(account_id: int) -> str:
     """Return the key. Its braces are a hash tag: all keys of an account live on one node of a Redis cluster."""
     return f"paceline:{{{account_id}}}:lease"
+
+
+def ahead_key(account_id: int) -> str:
+    """Return the key that is set while a person waits for the account, and pumps stand back."""
+    return f"paceline:{{{account_id}}}:ahead"
+
+
+def waited_for(redis: Redis, account_ids: Sequence[int]) -> set[int]:
+    """Return the accounts for which a person waits. A key with too long a life was set by a clock that was ahead."""
+    calls = redis.pipeline(transaction=False)
+    for account_id in account_ids:
+        calls.pttl(ahead_key(account_id))
+    return {each for each, left in zip(account_ids, calls.execute(), strict=True) if 0 < left <= AHEAD_MS}
 
 
 def acquire(

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import aiohttp
@@ -21,6 +21,7 @@ from delivery import conf, transports
 from delivery.engine.batching import Batches
 from delivery.engine.last_look import Look
 from delivery.engine.lease import LeaseRenewals
+from delivery.engine.shift.changes import Changes
 from delivery.outcomes import REFUSED_HERE, HeldBack, Outcome, Rejected, Unknown
 from delivery.transports.base import Message, Timeouts, Transport, UnansweredError
 from delivery.transports.http.exchange import open_session
@@ -49,6 +50,7 @@ class Landed:
     outcome: Outcome
     took_ms: int
     left: bool = True  # False: the service was not asked
+    at: float = field(default_factory=time.monotonic)  # when its answer came
 
 
 class SendLoop:
@@ -59,6 +61,7 @@ class SendLoop:
         self._session: aiohttp.ClientSession | None = None
         self._carrying: set[asyncio.Task[None]] = set()
         self.batches = Batches()
+        self.changes = Changes(self.batches)
         self.renewals = LeaseRenewals()
         threading.Thread(target=self._loop.run_forever, name="send-loop", daemon=True).start()
 

@@ -20,6 +20,7 @@ from delivery.engine import clock_reading
 from delivery.engine.clock_reading import database_clock, redis_clock
 from delivery.engine.lease import Lease
 from delivery.engine.rebuild import Hand, Spans, memory
+from delivery.engine.wakeups import LONGEST_NAP
 from delivery.limiter import (
     Ask,
     Away,
@@ -37,7 +38,7 @@ from delivery.limits.lookup import day_of, effective_limits, why_never
 from delivery.states import WaitReason
 
 MOST_AT_ONCE = 300  # units in one grant
-A_FEW = 10  # as many as a paced account can use within the horizon
+A_FEW = 10  # gaps by which to tell how many fit into the horizon
 PACED_BY = ("profile", "zone", "warmup_start", "warmup_step", "warmup_ceiling", "warmup_clean_days")
 FRESH = 2.0  # seconds for which limits that were read count as those that hold
 TRIES = 4  # a state that is rebuilt, and a clock that was set, or an answer that came late
@@ -73,6 +74,7 @@ class Permits:
             minute_ms=minute_ms,
             hour_ms=60 * minute_ms,
             horizon_ms=int(settings.HORIZON_SECONDS * 1000),
+            near_ms=int(LONGEST_NAP * 1000),
             lease_ttl_ms=conf.lease_ms(),
         )
         self._news = News()
@@ -175,10 +177,11 @@ class Permits:
         """Return a sentence if no waiting could ever let `cost` messages leave together; else an empty text."""
         return why_never(self.account, self.limits, cost)
 
-    def settle(self, permit: str) -> None:
-        """Note that the message of a permit has landed: the receiver saw it by now at the latest."""
+    def settle(self, permit: str, *, at: float | None = None) -> None:
+        """Note that the message of a permit has landed: the receiver saw it by now, or by `at` (monotonic)."""
+        seen = self._now_ms() if at is None else math.ceil(at * 1000 + self._clock.latest_ms)
         with self._lock:
-            self._news.settled[permit] = self._now_ms()
+            self._news.settled[permit] = seen
 
     def give_back(self, permits: Iterable[str]) -> None:
         with self._lock:
@@ -255,18 +258,20 @@ class Permits:
         """Return the seconds between two messages at full speed, on average."""
         return pacing.usual_gap(self.limits) * settings.MINUTE_SECONDS / 60
 
-    def left(self, gap: float) -> None:
-        """Note that a target has begun, at its planned time or later: the gap after it begins now."""
+    def left(self, free_in: float) -> None:
+        """Note that a target has begun, at its planned time or later: the gap after it ends in so many seconds."""
         with self._lock:
-            self._free_at_ms = max(self._free_at_ms, self._now_ms() + round(gap * 1000))
+            self._free_at_ms = max(self._free_at_ms, self._now_ms() + round(free_in * 1000))
 
     def _now_ms(self) -> int:
         return math.ceil(time.monotonic() * 1000 + self._clock.latest_ms)
 
     def _ask(self, cost: int, error_rate: float, news: News, asked: float, database: Clock) -> Ask:
         gaps = self._gaps(cost, A_FEW, error_rate)
-        if sum(gaps) < settings.HORIZON_SECONDS * 1000:
-            gaps += self._gaps(cost, MOST_AT_ONCE - A_FEW, error_rate)
+        if (passed := sum(gaps)) < settings.HORIZON_SECONDS * 1000:
+            # As many as a paced account can use within the horizon, and some more: gaps vary.
+            fit = math.ceil(settings.HORIZON_SECONDS * 1000 * A_FEW / max(passed, 1) * 1.1)
+            gaps += self._gaps(cost, min(fit, MOST_AT_ONCE) - A_FEW, error_rate)
         return Ask(
             lease=self.lease,
             action=self.action,

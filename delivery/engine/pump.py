@@ -1,4 +1,4 @@
-"""The pump: it serves one account for about a minute, then hands over to the next one.
+"""The pump: it serves one account for some minutes, then hands over to the next one.
 
 Nothing leaves without a permit of the limiter and a `begun_at` in the database; everything that left is recorded,
 whatever happens around it. The work itself is in `shift/`. All shifts of a worker live on one event loop and share
@@ -20,9 +20,10 @@ from delivery import lifecycle
 from delivery.engine import next_run, rescue, wakeups
 from delivery.engine.database_contact import contact
 from delivery.engine.loop import send_loop
+from delivery.engine.shift import changes
 from delivery.engine.shift.shift import Shift
-from delivery.engine.shift.state import LONGEST_NAP, LOOK_AGAIN
-from delivery.engine.wakeups import Rest
+from delivery.engine.shift.state import LOOK_AGAIN
+from delivery.engine.wakeups import LONGEST_NAP, Rest
 from delivery.states import WaitReason
 from delivery.transports.base import Capabilities, Transport, TransportError
 
@@ -64,7 +65,7 @@ def _serve(account_id: int) -> None:
 
     1. Take its lease, or end at once: another pump has it.
     2. Put right what a dead pump left behind.
-    3. Send, until the minute is over or the next message is far off.
+    3. Send, until the time is over, the next message is far off, or the account or its limits are changed.
     4. Say when to come back and why, and release the lease.
     """
     lease = wakeups.take_lease(account_id)
@@ -76,6 +77,7 @@ def _serve(account_id: int) -> None:
         if apart := next_run.clocks_apart():
             rest = apart
             return
+        seen = changes.look_at([account_id])[account_id]
         account = Account.objects.get(pk=account_id)
         transport = _transport(account)
         can = transport.capabilities if transport is not None else Capabilities()
@@ -84,7 +86,8 @@ def _serve(account_id: int) -> None:
             rest = Rest(until=None, reason=WaitReason.ACCOUNT_STOPPED)
         else:
             connection.close()  # back to the pool: a thread that waits for its shift holds none
-            rest = send_loop().run(Shift(account, lease, transport, stopping=stopping).serve())
+            shift = Shift(account, lease, transport, seen=seen, stopping=stopping, crowded=places.crowded)
+            rest = send_loop().run(shift.serve())
             if rest.seconds() > LONGEST_NAP:
                 lifecycle.end_full_days(account)
     finally:
@@ -124,7 +127,7 @@ class Waiting:
 class Places:
     """The number of accounts that a process serves at once: fewer than it has threads.
 
-    A shift keeps a thread for a minute. If shifts could take all of them, the common tasks would wait behind
+    A shift keeps a thread for minutes. If shifts could take all of them, the common tasks would wait behind
     accounts that wait for their turn: nothing would be fired, no window opened and no dead pump noticed. So a pump
     that finds no place ends at once and comes back soon; and while some do, a shift that ends lets them go first.
 

@@ -19,22 +19,26 @@ from typing import Any, Final
 from delivery.engine.sql import Query, Rows
 from delivery.states import RunStatus, TargetStatus
 
+FARTHEST_AHEAD: Final = timedelta(seconds=1)  # of an intent before its message
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A pump's wish to send one part to one target, and when it first wished so."""
+    """A pump's wish to send one part to one target, when it first wished so, and when the message is to leave."""
 
     target_id: int
     part: int
     fence: int
     wished_at: datetime
+    leaves_at: datetime | None = None  # None: at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """Leave to send one message: for which intent, which attempt it is, and until when it counts.
 
-    `at` is when the intent was written by this process's clock; `clock` is the database's clock at that moment.
+    `at` is when the message leaves: at once, or at its time if the intent was written ahead of it. `written` is when
+    the intent was written, by this process's clock too; `clock` is the database's clock at that moment.
     """
 
     target_id: int
@@ -42,6 +46,7 @@ class Begun:
     fence: int
     attempt: int
     at: datetime
+    written: datetime
     clock: datetime
     closes_at: datetime
 
@@ -104,11 +109,15 @@ class Counts:
 #
 # Every leave names the wish that it answers, by its place in the batch: pumps share the statement, and a pump that
 # lost its account can ask for the same target as the one that has it now.
+#
+# An intent may be written a moment before its message leaves. `begun_at` is then the time at which it leaves: the
+# ledger repeats it, and a message counts on the day on which it left.
 BEGIN: Final = """
 WITH wanted AS MATERIALIZED (
-    SELECT t.id, w.place, r.closes_at
-    FROM unnest(%(target)s::bigint[], %(part)s::int[], %(fence)s::bigint[], %(wished_at)s::timestamptz[])
-         WITH ORDINALITY AS w(target_id, part, fence, wished_at, place)
+    SELECT t.id, w.place, w.at, r.closes_at
+    FROM unnest(%(target)s::bigint[], %(part)s::int[], %(fence)s::bigint[], %(wished_at)s::timestamptz[],
+                %(at)s::timestamptz[])
+         WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, place)
     JOIN delivery_runtarget t ON t.id = w.target_id
     JOIN delivery_run r ON r.id = t.run_id
     JOIN accounts_account a ON a.id = t.account_id
@@ -123,7 +132,7 @@ WITH wanted AS MATERIALIZED (
                       WHERE s.ended_at IS NULL AND COALESCE(s.owner_id, a.owner_id) = a.owner_id)
     FOR NO KEY UPDATE OF t SKIP LOCKED
 )
-UPDATE delivery_runtarget t SET begun_at = %(now)s, attempts = t.attempts + (t.begun_at IS NULL)::int
+UPDATE delivery_runtarget t SET begun_at = wanted.at, attempts = t.attempts + (t.begun_at IS NULL)::int
 FROM wanted WHERE t.id = wanted.id
 RETURNING wanted.place, t.id, t.parts_done, t.fence, t.attempts, clock_timestamp(), wanted.closes_at
 """
@@ -136,27 +145,41 @@ def begin(
 
     A window has to stay open for `guard` longer than now, and `now` is at most `tolerance` ahead of the database.
     """
+    moments = [_leaves(intent, now) for intent in intents]
     arguments: dict[str, Any] = {
         "target": [intent.target_id for intent in intents],
         "part": [intent.part for intent in intents],
         "fence": [intent.fence for intent in intents],
         "wished_at": [intent.wished_at for intent in intents],
+        "at": moments,
         "now": now,
         "guard": guard,
         "tolerance": tolerance,
     }
 
     def read(rows: Rows) -> list[Begun | None]:
-        found = {row[0]: _begun(row, now) for row in rows}
+        found = {row[0]: _begun(row, at=moments[row[0] - 1], written=now) for row in rows}
         return [found.get(place) for place in range(1, len(intents) + 1)]
 
     return Query(sql=BEGIN, arguments=arguments, read=read)
 
 
-def _begun(row: tuple[Any, ...], now: datetime) -> Begun:
+def _leaves(intent: Intent, now: datetime) -> datetime:
+    """Return when a message leaves. A clock that was set back meanwhile must not date it far ahead."""
+    return max(now, min(intent.leaves_at or now, now + FARTHEST_AHEAD))
+
+
+def _begun(row: tuple[Any, ...], *, at: datetime, written: datetime) -> Begun:
     _, target_id, part, fence, attempt, clock, closes_at = row
     return Begun(
-        target_id=target_id, part=part, fence=fence, attempt=attempt, at=now, clock=clock, closes_at=closes_at
+        target_id=target_id,
+        part=part,
+        fence=fence,
+        attempt=attempt,
+        at=at,
+        written=written,
+        clock=clock,
+        closes_at=closes_at,
     )
 
 

@@ -25,6 +25,7 @@ from delivery.engine.lease import Lease
 from delivery.engine.sql import execute, execute_all
 from delivery.states import WaitReason
 
+LONGEST_NAP = 10.0  # seconds that a pump waits with a thread of its own; a longer wait arms a wake-up
 LONGEST_COUNTDOWN = 60.0  # a longer wait is left to the tick: Redis would redeliver it
 PUMP = "delivery.pump"
 KNOCK_MS = 600_000  # longer than a shift and its slowest message
@@ -32,7 +33,6 @@ OFF = timedelta(seconds=2)  # for which a pump that found no place is put off
 OTHERS_FIRST = 8.0  # seconds within which all who were put off have asked again
 PASS_ON = 1.0  # seconds that a worker without a database waits before it passes a pump on
 UNANSWERED = 3  # pumps in an account's queue; a tick sends one after a lease's life, so that takes a minute
-AHEAD_MS = 3000  # for which pumps stand back; whoever is ahead asks again every second
 
 
 def queue_name(account_id: int) -> str:
@@ -153,17 +153,17 @@ def pass_on(account_id: int) -> None:
 def take_lease(account_id: int, *, ahead: bool = False) -> Lease | None:
     """Return the account's lease; None while another pump has it, and that pump is asked to send the next one.
 
-    `ahead` is for a message that a person waits for: from the asking on no pump begins a new shift, so that the
-    lease is free at the end of the one that is under way.
+    `ahead` is for a message that a person waits for: from the asking on no pump begins a new shift, and the one that is
+    under way ends soon.
     """
     if ahead:
-        client().set(_ahead(account_id), 1, px=AHEAD_MS)
-    elif _somebody_is_ahead(account_id):
+        client().set(lease.ahead_key(account_id), 1, px=lease.AHEAD_MS)
+    elif lease.waited_for(client(), [account_id]):
         knock([account_id])
         return None
     taken = _acquire(account_id)
     if ahead and taken is not None:
-        client().delete(_ahead(account_id))
+        client().delete(lease.ahead_key(account_id))
     if taken is None and not ahead:
         knock([account_id])
         # It may have been released between the two: then nobody else will answer the knock.
@@ -185,15 +185,6 @@ def _acquire(account_id: int) -> Lease | None:
         client(), account_id, ttl_ms=conf.lease_ms(), next_fence=lambda: _start_shift(account_id, marks)
     )
     return None if taken is None else replace(taken, marks=marks)
-
-
-def _somebody_is_ahead(account_id: int) -> bool:
-    """Decide whether a person waits for the account. A key with too long a life was set by a clock that was ahead."""
-    return 0 < client().pttl(_ahead(account_id)) <= AHEAD_MS
-
-
-def _ahead(account_id: int) -> str:
-    return f"paceline:{{{account_id}}}:ahead"
 
 
 def _knock(account_id: int) -> str:

@@ -54,8 +54,9 @@ class Limiter:
     """The limiters of all accounts.
 
     minute_ms and hour_ms scale time for tests and benchmarks. No unit starts later than horizon_ms from now:
-    limits, pauses and windows may change, and a permit that was handed out cannot be called back. Redis' own clock
-    counts, unless now_ms gives another.
+    limits, pauses and windows may change, and whoever has a permit has to give it back then. Nor does one start later
+    than near_ms after the one before: a longer wait is not spent with a permit in hand. Redis' own clock counts, unless
+    now_ms gives another.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Limiter:
         minute_ms: int = 60_000,
         hour_ms: int = 3_600_000,
         horizon_ms: int = 10_000,
+        near_ms: int | None = None,
         lease_ttl_ms: int = TTL_MS,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
@@ -73,6 +75,7 @@ class Limiter:
         self._minute_ms = minute_ms
         self._hour_ms = hour_ms
         self._horizon_ms = horizon_ms
+        self._near_ms = horizon_ms if near_ms is None else near_ms
         self._lease_ttl_ms = lease_ttl_ms
         self._now_ms = now_ms
 
@@ -173,6 +176,7 @@ class Limiter:
             "cost": ask.cost,
             "gaps": list(ask.gaps_ms),
             "horizon": self._horizon_ms,
+            "near": self._near_ms,
             # How soon to ask again where only permits in flight block the next one: a second of a real minute.
             "recheck": max(1, self._minute_ms // 60),
             "per_minute": ask.pace.per_minute,

@@ -226,16 +226,16 @@ local function grant(state, at, gap, new_batch)
 end
 
 local function grant_units(state)
-  local units, last = {}, math.max(last_start(state), state.ended)
+  local units, last, before = {}, math.max(last_start(state), state.ended), now
   for i, gap in ipairs(ask.gaps) do
     local at, reason, open, new_batch = earliest(state, last)
     local full = ask.per_day > 0 and state.used + ask.cost > ask.per_day
     if full then at, reason = ask.day_end, 'per_day' end
-    if full or open or at > now + ask.horizon or at >= ask.day_end then
+    if full or open or at > math.min(before + ask.near, now + ask.horizon) or at >= ask.day_end then
       if i == 1 then return wait(at, reason) end
       break
     end
-    units[i], last = grant(state, at, gap, new_batch), at
+    units[i], last, before = grant(state, at, gap, new_batch), at, at
   end
   return { 'granted', now, units }
 end
@@ -261,7 +261,8 @@ end
 local verbs = {}
 
 -- token, lease_ttl, mark, earliest and latest (what `now` may be; may be absent), settled {permit: at},
--- returned [permit], free_at, cost, gaps [one per wanted unit], horizon, recheck, per_minute, minute, per_hour,
+-- returned [permit], free_at, cost, gaps [one per wanted unit], horizon (no unit starts later than this from now), near
+-- (nor later than this after the one before), recheck, per_minute, minute, per_hour,
 -- hour, per_day, day_start, day_end, batch_size, batch_pause, reach
 function verbs.take()
   if not lease_held() then return late_news() end

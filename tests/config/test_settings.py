@@ -177,6 +177,16 @@ class TestTogether:
     def test_the_shortest_gap_is_not_above_the_longest(self, low: str, high: str) -> None:
         assert complaint(**{low: "400", high: "300"}).endswith(f"{low} must not be above {high}.")
 
+    def test_send_times_reach_no_further_than_a_shift(self) -> None:
+        assert value_of("settings.HORIZON_SECONDS", PUMP_SECONDS="20") == 20
+        assert value_of("settings.HORIZON_SECONDS", PUMP_SECONDS="20", HORIZON_SECONDS="5") == 5
+
+    @pytest.mark.parametrize(("slowest", "lasts"), [("20", 300), ("60", 210), ("120", 60)])
+    def test_a_shift_and_its_slowest_message_end_before_redis_delivers_again(
+        self, slowest: str, lasts: int
+    ) -> None:
+        assert value_of("settings.PUMP_SECONDS", SEND_TIMEOUT_SECONDS=slowest) == lasts
+
 
 class TestEnvironment:
     def test_it_remembers_every_name_that_was_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,18 @@ FINEST = (
 
 CHECK_AHEAD = 1.0  # seconds before a message is due, its number is checked
 
+GATHER = 0.08  # seconds for which a message of a paced account shares its statements with others
+PACED = 0.5  # seconds between messages from which an account counts as paced
+
+
+def patience(gap: float) -> float:
+    """Return the seconds for which the statements of a message wait for others, by the gap after it.
+
+    Its intent is written as long before it leaves, so that it still leaves at its time. Not longer: a worker that dies
+    meanwhile leaves a message in doubt that it did not send (docs/decisions/0017-cost-of-a-paced-message.md).
+    """
+    return GATHER if gap >= PACED else 0.0
+
 
 class Agenda:
     """First messages to targets, and next messages to targets that have begun.
@@ -48,13 +60,13 @@ class Agenda:
         heapq.heappush(self._following, outgoing)
 
     def next_at(self) -> float | None:
-        """Return when the next message may leave; None while there is none, or no room for it."""
-        moments = [outgoing.at for outgoing in self._following[:1]]
+        """Return when to begin the next message; None while there is none, or no room for it."""
+        moments = [outgoing.at - patience(outgoing.gap) for outgoing in self._following[:1]]
         for first in self._firsts[:1]:
             if first.unchecked and len(self._aside) < self.concurrency:
                 moments.append(first.at - CHECK_AHEAD)
             elif not first.unchecked and self._has_room():
-                moments.append(self._ready_at(first))
+                moments.append(self._ready_at(first) - patience(first.gap))
         return min(moments, default=None)
 
     def runs_low(self, now: float) -> bool:
@@ -83,25 +95,33 @@ class Agenda:
             self.add(outgoing)
 
     def pop_due(self, now: float) -> list[Outgoing]:
-        """Take out the messages that are due; a new target begins only while there is room."""
-        while self._following and self._following[0].at <= now:
+        """Take out the messages to begin now, which may leave a moment later, each at its `at`.
+
+        A new target begins only while there is room.
+        """
+        while self._following and self._following[0].at - patience(self._following[0].gap) <= now:
             self.beginning.append(heapq.heappop(self._following))
-        while self._firsts and self._has_room() and self._ready_at(self._firsts[0]) <= now:
-            if self._firsts[0].unchecked:
+        while self._firsts and self._has_room() and not self._firsts[0].unchecked:
+            ready_at = self._ready_at(self._firsts[0])
+            if ready_at - patience(self._firsts[0].gap) > now:
                 break
             outgoing = heapq.heappop(self._firsts)
+            outgoing.at = ready_at
             self.groups.add(outgoing.target_id)
             self.beginning.append(outgoing)
             self._new.append(outgoing)
-            self._keep_gap(outgoing, now)
+            self._keep_gap(outgoing, max(now, ready_at))
         return list(self.beginning)
 
     def began(self, now: float) -> list[Outgoing]:
-        """Note that the messages taken out have left; return the first ones, whose gaps are counted from here."""
+        """Note that the messages taken out leave now, or at their time if that is later.
+
+        Return the first ones: the gaps after them are counted from there.
+        """
         new, self._new = [outgoing for outgoing in self._new if outgoing.gap >= FINEST], []
         self.beginning.clear()
         for outgoing in new:
-            self._keep_gap(outgoing, now)
+            self._keep_gap(outgoing, max(now, outgoing.at))
         return new
 
     def drop(self) -> list[Outgoing]:
@@ -136,7 +156,7 @@ class Agenda:
     def _ready_at(self, outgoing: Outgoing) -> float:
         return max(outgoing.at, self._free.get(outgoing.run.whose.action, 0.0))
 
-    def _keep_gap(self, outgoing: Outgoing, now: float) -> None:
+    def _keep_gap(self, outgoing: Outgoing, leaves: float) -> None:
         action = outgoing.run.whose.action
-        since = now if outgoing.gap >= FINEST else max(self._free.get(action, 0.0), now - FINEST)
+        since = leaves if outgoing.gap >= FINEST else max(self._free.get(action, 0.0), leaves - FINEST)
         self._free[action] = since + outgoing.gap

@@ -39,10 +39,19 @@ class Consequences:
         live.run_changed(run.run_id, run.whose.owner_id)
         if (counts.pending == 0 and counts.sending == 0) or counts.canceled:
             await state.batches.ask_about(run.run_id, partial(lifecycle.settle, run.run_id))
-        elif conf.trips(
-            counts.sent, counts.failed + (counts.unconfirmed if doubts else 0)
-        ) and await state.batches.ask_about(run.run_id, partial(lifecycle.trip, run.run_id, doubts=doubts)):
+        elif await self._tripped(counts, doubts=doubts) or self._errors_change_pace(counts):
             await state.drop_agenda()
+
+    async def _tripped(self, counts: Counts, *, doubts: bool) -> bool:
+        if not conf.trips(counts.sent, counts.failed + (counts.unconfirmed if doubts else 0)):
+            return False
+        trip = partial(lifecycle.trip, counts.run_id, doubts=doubts)
+        return bool(await self.state.batches.ask_about(counts.run_id, trip))
+
+    def _errors_change_pace(self, counts: Counts) -> bool:
+        """Decide whether the errors of a run ask for another pace than that of the permits taken for it (P6)."""
+        slowed = conf.slows(counts.sent, counts.failed + counts.unconfirmed)
+        return self.state.slowed.get(counts.run_id, slowed) != slowed
 
     async def pause_run(self, run_id: int, why: str) -> None:
         """Pause a run that cannot continue as it is, unless somebody stopped it already."""

@@ -12,6 +12,7 @@ from django.conf import settings
 from activity import counters, ledger
 from delivery.engine.loop import Landed
 from delivery.engine.recording import Landing
+from delivery.engine.shift.agenda import patience
 from delivery.engine.shift.consequences import Consequences
 from delivery.engine.shift.outgoing import Outgoing, landing_of
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
@@ -86,14 +87,15 @@ class Landings:
             landing_of(outgoing, landed, verdict, fence=state.lease.fence)
             for (outgoing, landed), verdict in zip(results, verdicts, strict=True)
         ]
-        counts = await state.batches.record(landings)
+        waits = 0.0 if state.over else min(patience(outgoing.gap) for outgoing, _ in results)
+        counts = await state.batches.record(landings, patience=waits)
         for landing in landings:
             whose = landing.whose
             counters.tally(
                 counters.MESSAGES, account=str(whose.account_id), action=whose.action, outcome=landing.outcome
             )
-        for (outgoing, _), landing in zip(results, landings, strict=True):
-            await self._came_down(outgoing, landing)
+        for (outgoing, landed), landing in zip(results, landings, strict=True):
+            await self._came_down(outgoing, landed, landing)
         if clean := sum(isinstance(landed.outcome, Sent) for _, landed in results):
             await self.consequences.count_clean(clean)
         for (outgoing, _), verdict in zip(results, verdicts, strict=True):
@@ -118,12 +120,12 @@ class Landings:
         ask = partial(_met_by_others, self.state.account.pk, last)
         return await self.state.batches.ask(ask)
 
-    async def _came_down(self, outgoing: Outgoing, landing: Landing) -> None:
+    async def _came_down(self, outgoing: Outgoing, landed: Landed, landing: Landing) -> None:
         """Put the target's next part on the agenda, or free its place."""
         state = self.state
         del state.in_flight[outgoing.target_id]
         permits = state.permits_of(outgoing.run)
-        permits.settle(outgoing.permits.pop(0))
+        permits.settle(outgoing.permits.pop(0), at=landed.at)
         if landing.status is not TargetStatus.SENDING:
             state.agenda.leave([outgoing.target_id])
             permits.give_back(outgoing.permits)

@@ -1,17 +1,25 @@
-"""Launches the messages of a shift that are due: the last look first, then the network."""
+"""Launches the messages of a shift that are due: the intent first, then the last look and the network.
 
+The intents of a paced account are written a moment ahead, so that accounts can share a statement; each message still
+leaves at its own time. What is called back in between does not leave.
+"""
+
+import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from delivery.engine import last_look
 from delivery.engine.last_look import LastLook
 from delivery.engine.loop import Landed, NumberChecks, SendRequest, send_loop
+from delivery.engine.shift.agenda import patience
 from delivery.engine.shift.outgoing import Outgoing
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
-from delivery.outcomes import Rejected
+from delivery.outcomes import HeldBack, Rejected
 from delivery.states import WaitReason
+
+IN_TIME = 0.75  # of the moment by which an intent is ahead: within this its statement starts
 
 
 class Launches:
@@ -31,14 +39,16 @@ class Launches:
         due = state.agenda.pop_due(time.monotonic())
         if not due:
             return
+        dropped = state.agenda.dropped
         intents = [outgoing.intent(fence=state.lease.fence) for outgoing in due]
-        leaves = await last_look.ask(state.batches, intents)
+        waits = IN_TIME * min(patience(outgoing.gap) for outgoing in due)
+        leaves = await last_look.ask(state.batches, intents, patience=waits)
         for outgoing, intent, leave in zip(due, intents, leaves, strict=True):
             if leave is not None:
                 outgoing.look = LastLook(intent, leave, batches=state.batches, lost=lambda: state.lost)
-        self._send([outgoing for outgoing in due if outgoing.look is not None])
+        self._send_all([outgoing for outgoing in due if outgoing.look is not None], dropped=dropped)
         for outgoing in state.agenda.began(time.monotonic()):
-            state.permits_of(outgoing.run).left(outgoing.gap)
+            state.permits_of(outgoing.run).left(max(0.0, outgoing.at - time.monotonic()) + outgoing.gap)
         if refused := [outgoing for outgoing in due if outgoing.look is None]:
             # Paused, canceled, closed, opted out or no longer ours: the rest of the agenda is asked for again.
             await state.give_back(refused)
@@ -57,10 +67,29 @@ class Launches:
         self.state.agenda.checked(outgoing)
         self.state.wake.set()
 
+    def _send_all(self, messages: Sequence[Outgoing], *, dropped: int) -> None:
+        """Send messages that have begun: those that are due now, and each of the others at its time."""
+        self.state.in_flight |= {outgoing.target_id: outgoing for outgoing in messages}
+        now = time.monotonic()
+        self._send([outgoing for outgoing in messages if outgoing.at <= now])
+        for outgoing in messages:
+            if outgoing.at > now:
+                self._send_later(outgoing, dropped=dropped)
+
+    def _send_later(self, outgoing: Outgoing, *, dropped: int) -> None:
+        """Send a message at its time; keep it back if the agenda was called back after it was taken from there."""
+        if self.state.lost or self.state.agenda.dropped != dropped:
+            held_back = HeldBack(reason="it was called back before its time")
+            self.hear(Landed(tag=outgoing.target_id, outcome=held_back, took_ms=0, left=False))
+        elif (wait := outgoing.at - time.monotonic()) > 0:
+            # A timer may be early by less than it can tell apart: then it is set again.
+            asyncio.get_running_loop().call_later(wait, partial(self._send_later, outgoing, dropped=dropped))
+        else:
+            self._send([outgoing])
+
     def _send(self, messages: Iterable[Outgoing]) -> None:
         requests = []
         for outgoing in messages:
-            self.state.in_flight[outgoing.target_id] = outgoing
             request = outgoing.request()
             if isinstance(request, SendRequest):
                 requests.append(request)

@@ -1,5 +1,6 @@
 """Runs as an account sends them, and their messages on the way out."""
 
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import ceil
@@ -71,7 +72,11 @@ class Outgoing:
     def intent(self, *, fence: int) -> Intent:
         """Return the intent to send the next part; the leave for the part before is used up."""
         self.look = None
-        return Intent(target_id=self.target_id, part=self.part, fence=fence, wished_at=datetime.now(UTC))
+        now = datetime.now(UTC)
+        ahead = timedelta(seconds=max(0.0, self.at - time.monotonic()))
+        return Intent(
+            target_id=self.target_id, part=self.part, fence=fence, wished_at=now, leaves_at=now + ahead
+        )
 
     def request(self) -> SendRequest | Rejected:
         """Return the message for the network, or why it does not leave: every message that begins also lands."""
@@ -128,7 +133,7 @@ def landing_of(outgoing: Outgoing, landed: Landed, verdict: Verdict, *, fence: i
         part=outgoing.part,
         attempt=outgoing.begun.attempt,
         began_at=outgoing.begun.at,
-        # From the intent to the answer, not only on the network: the ledger's upper bound of when it was received.
+        # Until the answer, not only on the network: the ledger's upper bound of when it was received.
         took_ms=max(landed.took_ms, ceil((now - outgoing.begun.at).total_seconds() * 1000)),
         outcome=name_of(landed.outcome),
         provider_id=storable(getattr(landed.outcome, "provider_id", ""), 255),

@@ -8,7 +8,7 @@ from typing import assert_never
 import structlog
 
 from accounts.models import Account
-from delivery import pacing
+from delivery import conf, pacing
 from delivery.engine import claims, next_run
 from delivery.engine.next_run import Turn
 from delivery.engine.permits import Permits
@@ -91,6 +91,7 @@ class Refill:
         if never := permits.why_never(len(run.parts)):
             await self.consequences.pause_run(run.run_id, never)
             return
+        state.slowed[run.run_id] = conf.slows(turn.run.sent, turn.run.failed)
         held = [*state.in_flight.values(), *state.agenda.messages()]
         answer = await state.batches.ask(
             partial(

@@ -6,6 +6,7 @@ Each of the three steps has a class of its own (`launch.py`, `refill.py`, `land.
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 
 import structlog
 from django.conf import settings
@@ -13,6 +14,7 @@ from django.conf import settings
 from accounts.models import Account
 from delivery.engine.lease import Lease
 from delivery.engine.loop import send_loop
+from delivery.engine.shift.changes import Seen
 from delivery.engine.shift.consequences import Consequences
 from delivery.engine.shift.land import Landings
 from delivery.engine.shift.launch import Launches
@@ -25,13 +27,24 @@ from delivery.transports.base import Transport
 log = structlog.get_logger(__name__)
 
 LOOK_AROUND = 2.0  # seconds until a shift that waits looks whether its worker stops
+AT_LEAST = 60.0  # seconds that a shift lasts where other accounts wait for its thread
 
 
 class Shift:
-    """The work of one pump on one account, for about a minute."""
+    """The work of one pump on one account, for some minutes.
+
+    `seen` is what the account looked like before it was read; `crowded` says whether other accounts wait for a thread.
+    """
 
     def __init__(
-        self, account: Account, lease: Lease, transport: Transport, *, stopping: threading.Event
+        self,
+        account: Account,
+        lease: Lease,
+        transport: Transport,
+        *,
+        seen: Seen,
+        stopping: threading.Event,
+        crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         self.state = ShiftState(account, lease, transport)
         consequences = Consequences(self.state)
@@ -39,12 +52,19 @@ class Shift:
         self.landings = Landings(self.state, consequences)
         self.launches = Launches(self.state, hear=self.landings.hear)
         self.refilling: asyncio.Task[None] | None = None
-        self.ends = time.monotonic() + settings.PUMP_SECONDS
+        self.began = time.monotonic()
+        self.ends = self.began + settings.PUMP_SECONDS
+        self.seen = seen
         self.stopping = stopping  # set while the worker shuts down
+        self.crowded = crowded
 
     async def serve(self) -> Rest:
         """Go round until nothing is due for a while or the shift is over; return what the account waits for."""
-        with send_loop().renewals.renewing(self.state.lease, lost=self.state.lose_lease):
+        state, loop = self.state, send_loop()
+        with (
+            loop.renewals.renewing(state.lease, lost=state.lose_lease),
+            loop.changes.told(state.account.pk, self.seen, ended=state.end_soon, moved=state.look_for_work),
+        ):
             try:
                 while not await self._finished():
                     await self.launches.launch_due()
@@ -58,14 +78,20 @@ class Shift:
 
     async def _finished(self) -> bool:
         state = self.state
-        if not state.over and (state.lost or self.stopping.is_set() or time.monotonic() >= self.ends):
+        if not state.over and (state.lost or state.ending or self.stopping.is_set() or self._time_is_up()):
             await state.wind_down(Rest.soon())
+        if state.moved:
+            await state.choose_again()
         if self.refilling is not None:
             if not self.refilling.done():
                 return False
             self.refilling.result()
             self.refilling = None
         return (state.leaving or state.over) and not (state.agenda or state.in_flight)
+
+    def _time_is_up(self) -> bool:
+        now = time.monotonic()
+        return now >= self.ends or (now >= self.began + AT_LEAST and self.crowded())
 
     async def _clear(self) -> None:
         """Record every message that left, however the shift ends: nobody else can know what became of it."""

@@ -15,10 +15,9 @@ from delivery.engine.permits import Permits
 from delivery.engine.shift.agenda import Agenda
 from delivery.engine.shift.outgoing import Outgoing, ServedRun
 from delivery.engine.trouble import AccountTrouble
-from delivery.engine.wakeups import Rest
+from delivery.engine.wakeups import LONGEST_NAP, Rest
 from delivery.transports.base import Transport
 
-LONGEST_NAP = 10.0  # seconds that a pump waits with a thread of its own; a longer wait arms a wake-up
 LOOK_AGAIN = 1.0  # seconds until a run of which nothing could be claimed is looked at again
 
 
@@ -47,6 +46,9 @@ class ShiftState:
         self.over = False  # and nothing more may begin
         self.again = False  # a target wants another attempt
         self.lost = False  # another pump has the account
+        self.ending = False  # what the shift read at its start is old, or a person waits for the account
+        self.moved = False  # its runs are others than those it knows
+        self.slowed: dict[int, bool] = {}  # whether the permits of a run were taken for the pace of errors
         self.batches = send_loop().batches
 
     def permits_of(self, run: ServedRun) -> Permits:
@@ -59,6 +61,21 @@ class ShiftState:
     def lose_lease(self) -> None:
         self.lost = True
         self.wake.set()
+
+    def end_soon(self) -> None:
+        self.ending = True
+        self.wake.set()
+
+    def look_for_work(self) -> None:
+        self.moved = True
+        self.wake.set()
+
+    async def choose_again(self) -> None:
+        """Give back what has not begun: another run may go first now, or none may go on."""
+        self.moved = False
+        await self.drop_agenda()
+        if not self.over:
+            self.leaving, self.rest = False, None
 
     def wait(self, rest: Rest) -> None:
         """Wait in place if the wait is short; else the shift ends once everything that has begun is through."""

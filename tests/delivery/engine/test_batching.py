@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from accounts.models import Account
 from activity.models import Attempt
 from delivery.engine import batching, claims, recording
-from delivery.engine.batching import Batches
+from delivery.engine.batching import Batches, StatementQueue
 from delivery.engine.claims import Claimed
 from delivery.engine.recording import Begun, Intent, Landing, Ledgered
 from delivery.engine.sql import Line, Query
@@ -124,6 +124,79 @@ def test_wishes_that_come_together_share_a_statement(monkeypatch: pytest.MonkeyP
     asyncio.run(scene())
     assert sum(sizes) == 12
     assert len(sizes) <= 2
+
+
+class Asked:
+    """Statements by the requests in each; each request is answered with itself."""
+
+    def __init__(self) -> None:
+        self.statements: list[list[str]] = []
+        self.queue: StatementQueue[str, str] = StatementQueue(self.write)
+
+    async def write(self, requests: Sequence[str]) -> Sequence[str]:
+        self.statements.append(list(requests))
+        await asyncio.sleep(0)
+        return requests
+
+
+def test_requests_that_can_wait_share_a_statement_and_each_gets_its_own_answer() -> None:
+    async def scene() -> None:
+        asked = Asked()
+        first = asyncio.create_task(asked.queue.submit(["a", "b"], patience=0.05))
+        await asyncio.sleep(0.01)
+        second = asyncio.create_task(asked.queue.submit(["c"], patience=0.05))
+        assert await first == ["a", "b"]
+        assert await second == ["c"]
+        assert asked.statements == [["a", "b", "c"]]
+
+    asyncio.run(scene())
+
+
+def test_a_request_that_cannot_wait_takes_the_others_along() -> None:
+    async def scene() -> None:
+        asked = Asked()
+        patient = asyncio.create_task(asked.queue.submit(["a"], patience=600))
+        await asyncio.sleep(0)
+        assert await asked.queue.submit(["b"]) == ["b"]
+        assert await patient == ["a"]
+        assert asked.statements == [["a", "b"]]
+
+    asyncio.run(scene())
+
+
+def test_as_many_requests_as_a_statement_takes_wait_no_longer() -> None:
+    async def scene() -> None:
+        asked = Asked()
+        many = [[str(number)] for number in range(batching.MOST)]
+        assert await asyncio.gather(*(asked.queue.submit(one, patience=600) for one in many)) == many
+
+    asyncio.run(scene())
+
+
+def test_a_request_that_is_given_up_while_it_waits_is_never_written() -> None:
+    async def scene() -> None:
+        asked = Asked()
+        given_up = asyncio.create_task(asked.queue.submit(["a"], patience=0.02))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        assert await asked.queue.submit(["b"], patience=0.04) == ["b"]
+        assert asked.statements == [["b"]]
+
+    asyncio.run(scene())
+
+
+def test_patience_that_ends_while_a_statement_is_under_way_is_not_forgotten() -> None:
+    async def scene() -> None:
+        asked = Asked()
+        first = asyncio.create_task(asked.queue.submit(["a"]))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        second = asyncio.create_task(asked.queue.submit(["b"], patience=0.01))
+        assert await first == ["a"]
+        assert await second == ["b"]
+
+    asyncio.run(scene())
 
 
 def test_a_run_that_somebody_holds_keeps_no_other_account_waiting() -> None:

@@ -22,7 +22,7 @@ from delivery.engine import last_look, pump
 from delivery.engine.last_look import LastLook, Leave, Moment
 from delivery.engine.lease import lease_key
 from delivery.engine.loop import Landed, SendRequest, _carry
-from delivery.engine.recording import Begun, Intent
+from delivery.engine.recording import BEGIN, Begun, Intent
 from delivery.engine.sql import Line, Query
 from delivery.models import Run, RunTarget
 from delivery.outcomes import HeldBack, Outcome
@@ -210,7 +210,7 @@ def test_a_late_answer_of_the_database_lets_nothing_leave_after_the_window(
 
     async def late(self: Line, query: Query[Any]) -> Any:
         answer = await real(self, query)
-        if "begun_at = %(now)s" in query.sql and datetime.now(UTC) < closes:
+        if query.sql == BEGIN and datetime.now(UTC) < closes:
             await asyncio.sleep((closes - datetime.now(UTC)).total_seconds())
         return answer
 
@@ -264,7 +264,7 @@ class Desk:
         self.asked = 0
         self.slow = 0.0
 
-    async def begin(self, intents: list[Intent]) -> list[Begun | None]:
+    async def begin(self, intents: list[Intent], *, patience: float = 0.0) -> list[Begun | None]:
         self.asked += 1
         await asyncio.sleep(self.slow)
         return [self.answer(intent) for intent in intents]
@@ -278,6 +278,7 @@ def leave(intent: Intent, *, closes_in: float = 60.0, clock_ahead: float = 0.0) 
         fence=intent.fence,
         attempt=1,
         at=now,
+        written=now,
         clock=now + timedelta(seconds=clock_ahead),
         closes_at=now + timedelta(seconds=closes_in),
     )

@@ -14,6 +14,7 @@ from psycopg import sql
 from delivery.engine import claims, recording, rescue, tick, wakeups
 from delivery.engine.batching import MOST
 from delivery.engine.recording import Intent, Landing, Ledgered
+from delivery.engine.shift import changes
 from delivery.engine.sql import BY_KEYS
 from delivery.states import TargetStatus
 from tests.factories import AttemptFactory, LimitFactory, RunAccountFactory, RunTargetFactory
@@ -139,6 +140,7 @@ def statements(many: int) -> dict[str, Statement]:
             sql=wakeups.START_SHIFT, arguments={"account": 1, "watchdog": NOW, "nobody": ""}
         ),
         "end shift": Statement(sql=wakeups.END_SHIFT, arguments={**whole, **end}),
+        "changes": Statement(sql=changes.SEEN, arguments={"accounts": list(runs)}),
         "due": Statement(sql=tick.DUE, arguments={"now": NOW, "again": NOW, "most": many}),
     }
 

@@ -35,6 +35,7 @@ class Twin:
     minute_ms: int
     hour_ms: int
     horizon_ms: int
+    near_ms: int
     recheck_ms: int
     day: Day
     knows: bool = False
@@ -206,7 +207,8 @@ class Twin:
             full = ask.pace.per_day and len(self.today) + ask.cost > ask.pace.per_day
             if full:
                 at, reason, possible = ask.day.end_ms, WaitReason.PER_DAY, False
-            if not possible or at > now + self.horizon_ms or at >= ask.day.end_ms:
+            latest = min(now + self.horizon_ms, (units[-1].at_ms if units else now) + self.near_ms)
+            if not possible or at > latest or at >= ask.day.end_ms:
                 return Granted(units=tuple(units), now_ms=now) if units else self._wait(ask, at, reason, now)
             units.append(self._grant_one(ask, at, gap, names))
         return Granted(units=tuple(units), now_ms=now)

@@ -164,6 +164,14 @@ def test_a_unit_beyond_the_horizon_has_to_wait_for_its_gap(pump: Pump) -> None:
     assert pump.starts() == [10_001]
 
 
+def test_no_unit_is_granted_long_after_the_one_before_however_far_the_horizon_is(pump: Pump) -> None:
+    pump.limiter = Limiter(pump.redis, now_ms=lambda: pump.now, horizon_ms=MINUTE, near_ms=10_000)
+    assert pump.starts(want=9, gap=9_000) == [0, 9_000, 18_000, 27_000, 36_000, 45_000, 54_000]
+    pump.now += MINUTE
+    pump.pace = replace(UNLIMITED, batch_size=2, batch_pause_ms=20_000)
+    assert pump.starts(want=9, gap=9_000) == [63_000, 72_000]
+
+
 def test_no_downtime_is_credited(pump: Pump) -> None:
     pump.take(gap=5_000)
     pump.now += HOUR

@@ -24,7 +24,7 @@ ACCOUNT = 17
 LOG, STATE = f"paceline:{{{ACCOUNT}}}:message:log", f"paceline:{{{ACCOUNT}}}:message:state"
 
 # So short that minutes, days and single milliseconds often meet.
-MINUTE, HOUR, DAY, HORIZON = 60, 400, 1_000, 50
+MINUTE, HOUR, DAY, HORIZON, NEAR = 60, 400, 1_000, 50, 30
 START = 1_700_000_000_000
 
 
@@ -77,12 +77,18 @@ class TwinMachine(RuleBasedStateMachine):
         self.offset = 0
         self.pace = Pace(per_minute=3, per_hour=0, per_day=0, batch_size=0, batch_pause_ms=0)
         self.limiter = Limiter(
-            self.redis, minute_ms=MINUTE, hour_ms=HOUR, horizon_ms=HORIZON, now_ms=lambda: self.now
+            self.redis,
+            minute_ms=MINUTE,
+            hour_ms=HOUR,
+            horizon_ms=HORIZON,
+            near_ms=NEAR,
+            now_ms=lambda: self.now,
         )
         self.twin = Twin(
             minute_ms=MINUTE,
             hour_ms=HOUR,
             horizon_ms=HORIZON,
+            near_ms=NEAR,
             recheck_ms=1,
             day=self.day(),
         )
@@ -322,6 +328,7 @@ class Sending:
             minute_ms=MINUTE,
             hour_ms=HOUR,
             horizon_ms=HORIZON,
+            near_ms=NEAR,
             now_ms=lambda: self.now,
         )
 

@@ -7,7 +7,7 @@ import pytest
 
 from delivery.engine.claims import Claimed
 from delivery.engine.recording import Ledgered
-from delivery.engine.shift.agenda import FINEST, Agenda
+from delivery.engine.shift.agenda import FINEST, GATHER, Agenda
 from delivery.engine.shift.outgoing import Outgoing, ServedRun
 from delivery.parts import FrozenPart, MessageBuilder
 
@@ -64,6 +64,38 @@ def test_a_group_that_has_begun_goes_on_even_where_no_other_may_begin() -> None:
     assert due(made, 1.4) == [1]
 
 
+def test_a_message_of_a_paced_account_is_begun_ahead_and_keeps_its_time() -> None:
+    made = agenda(1.0, 2.5, gap=1.3)
+    assert made.next_at() == pytest.approx(1.0 - GATHER)
+    assert made.pop_due(0.9) == []
+    [first] = made.pop_due(0.95)
+    assert first.at == 1.0
+    assert made.began(0.97) == [first]
+    assert made.next_at() == pytest.approx(2.5 - GATHER)
+
+
+def test_the_gap_after_a_message_that_was_begun_ahead_counts_from_its_own_time() -> None:
+    made = agenda(1.0, 1.1, gap=1.3)
+    made.pop_due(0.95)
+    made.began(0.97)
+    assert made.next_at() == pytest.approx(2.3 - GATHER)
+    [second] = made.pop_due(2.25)
+    assert second.at == pytest.approx(2.3)
+
+
+def test_a_message_that_its_own_intent_held_up_moves_the_next_one() -> None:
+    made = agenda(1.0, 1.1, gap=1.3)
+    made.pop_due(0.95)
+    made.began(1.2)
+    assert made.next_at() == pytest.approx(2.5 - GATHER)
+
+
+def test_an_account_without_pacing_begins_nothing_ahead() -> None:
+    made = agenda(1.0, gap=0.1)
+    assert made.pop_due(0.99) == []
+    assert made.next_at() == 1.0
+
+
 def test_what_was_held_up_does_not_bunch() -> None:
     made = agenda(1.0, 1.1, 1.2, gap=0.1)
     assert due(made, 1.9) == [1]
@@ -84,9 +116,9 @@ def test_a_gap_counts_from_when_the_message_left() -> None:
 def test_lateness_is_made_up_for_as_far_as_gaps_allow() -> None:
     made = agenda(1.0, 2.5, 4.0, gap=1.3)
     assert due(made, 1.4) == [1]
-    assert made.next_at() == pytest.approx(2.7)
+    assert made.next_at() == pytest.approx(2.7 - GATHER)
     assert due(made, 2.7) == [2]
-    assert made.next_at() == 4.0
+    assert made.next_at() == pytest.approx(4.0 - GATHER)
 
 
 def test_gaps_too_fine_to_wait_for_are_kept_on_the_average() -> None:
