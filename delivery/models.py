@@ -180,7 +180,8 @@ class Run(models.Model):
                 name="run_settled_leaves_nothing",
             ),
             models.CheckConstraint(
-                condition=~Q(status=RunStatus.SUCCESS) | Q(sent=F("total")), name="run_success_is_all_sent"
+                condition=~Q(status=RunStatus.SUCCESS) | Q(sent=F("total") - F("left_out")),
+                name="run_success_is_all_sent",
             ),
             models.CheckConstraint(
                 condition=Q(window_start_hour__gte=0)

@@ -16,7 +16,7 @@ class RunStatus(StrEnum):
     QUEUED = "queued"  # waits for its window to open
     RUNNING = "running"  # its targets may be sent
     PAUSED = "paused"  # nothing is sent until a person, or the next window, resumes it
-    SUCCESS = "success"  # every target was sent
+    SUCCESS = "success"  # everyone who could get it did
     PARTIAL = "partial"  # all settled, some failed, skipped or left unconfirmed
     FAILED = "failed"  # all settled, none sent
     CANCELED = "canceled"  # canceled by the operator before anything was sent

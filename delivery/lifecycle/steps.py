@@ -179,7 +179,7 @@ def finish(run: Run) -> None:
 
 
 def _ending(run: Run) -> RunStatus:
-    if run.sent == run.total and run.total > 0:
+    if run.sent and run.sent == run.expected:
         return RunStatus.SUCCESS
     if run.sent or run.unconfirmed:
         return RunStatus.PARTIAL

@@ -95,6 +95,13 @@ REFUSALS = [
         for unsent in ("failed", "skipped", "unconfirmed")
     ),
     changed(
+        "a success with one left out and one failed",
+        "run_success_is_all_sent",
+        RunFactory,
+        {"sent": 8, "skipped": 1, "left_out": 1, "failed": 1},
+        status="success",
+    ),
+    changed(
         "a run with more left out than skipped",
         "run_left_out_are_skipped",
         RunFactory,
@@ -179,6 +186,9 @@ def test_the_database_refuses_a_number_below_zero(model: type[Model], column: st
         pytest.param({"window_start_hour": 0, "window_end_hour": 24}, id="the whole day"),
         pytest.param({"success": True, "sent": 10}, id="a success of ten"),
         pytest.param({"success": True}, id="a success of none"),
+        pytest.param(
+            {"success": True, "sent": 9, "skipped": 1, "left_out": 1}, id="a success of nine of nine"
+        ),
         pytest.param({"partial": True}, id="a run that is sent in part"),
         pytest.param({"paused": True, "sent": 3, "pending": 7}, id="a paused run"),
         pytest.param({"missed": True}, id="a moment that was missed"),

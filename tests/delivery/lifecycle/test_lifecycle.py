@@ -26,6 +26,7 @@ from tests.factories import (
     AccountFactory,
     AttemptFactory,
     LimitFactory,
+    RecipientFactory,
     ReminderFactory,
     RunFactory,
     RunTargetFactory,
@@ -617,6 +618,45 @@ def test_an_account_that_stops_while_its_run_is_resumed_ends_in_no_deadlock(owne
         thread.join()
     assert errors == []
     add_up(run)
+
+
+# The end of a run, where recipients were left out.
+
+
+@pytest.mark.parametrize(
+    ("left_out", "statuses", "status"),
+    [
+        (2, ["sent", "sent"], RunStatus.SUCCESS),
+        (2, ["sent", "failed"], RunStatus.PARTIAL),
+        (2, ["sent", "skipped"], RunStatus.PARTIAL),  # somebody who could have got it
+        (2, ["sent", "unconfirmed"], RunStatus.PARTIAL),
+        (2, ["failed"], RunStatus.FAILED),
+        (2, [], RunStatus.FAILED),  # nobody could get it
+    ],
+)
+def test_recipients_who_were_left_out_do_not_make_a_run_partial(
+    owner: User, left_out: int, statuses: list[TargetStatus], status: RunStatus
+) -> None:
+    people = RecipientFactory.create_batch(left_out, owner=owner, opted_out=True)
+    people += RecipientFactory.create_batch(len(statuses), owner=owner)
+    reminder = ReminderFactory.create(owner=owner, recipients=people, window_start_hour=0, window_end_hour=24)
+    run = fire(reminder)
+    if statuses:
+        becomes(run, *map(TargetStatus, statuses))
+        lifecycle.settle(run.pk)
+        run.refresh_from_db()
+    assert (run.status, run.left_out, run.expected) == (status, left_out, len(statuses))
+    add_up(run)
+
+
+def test_a_run_becomes_a_success_when_its_last_doubt_is_confirmed_whoever_was_left_out(owner: User) -> None:
+    people = [RecipientFactory.create(owner=owner, opted_out=True), RecipientFactory.create(owner=owner)]
+    run = fire(
+        ReminderFactory.create(owner=owner, recipients=people, window_start_hour=0, window_end_hour=24)
+    )
+    becomes(run, TargetStatus.UNCONFIRMED)
+    lifecycle.settle(run.pk)
+    assert lifecycle.confirm(run.targets.get(status="unconfirmed")).status == RunStatus.SUCCESS
 
 
 # News.
