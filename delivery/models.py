@@ -38,6 +38,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def resumable(self) -> "RunQuerySet":
         return self.filter(status=RunStatus.PAUSED, canceled_at__isnull=True)
 
+    def waiting_for_a_person(self) -> "RunQuerySet":
+        """Return the paused runs that do not continue by themselves."""
+        return self.resumable().filter(opens_at=None).exclude(pause_reason__in=GO_ON_WITH_THEIR_ACCOUNT)
+
     def canceling(self) -> "RunQuerySet":
         """Return the canceled runs whose last targets have no result yet."""
         return self.filter(status=RunStatus.PAUSED, canceled_at__isnull=False)
@@ -258,6 +262,11 @@ class Run(models.Model):
         """Return whether the run is paused now but continues without a person, so that a person may still pause it."""
         waits = self.opens_at is not None or self.pause_reason in GO_ON_WITH_THEIR_ACCOUNT
         return self.status == RunStatus.PAUSED and self.canceled_at is None and waits
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        """Return whether the run is paused and does not continue without a person."""
+        return self.status == RunStatus.PAUSED and self.canceled_at is None and not self.goes_on_by_itself
 
     @property
     def being_canceled(self) -> bool:

@@ -46,6 +46,14 @@ def moments_missed(runs: Iterable[Run]) -> None:
         tell(run.owner_id, Kind.MISSED, key=key, title="Reminder missed", body=body, url=url)
 
 
+def moments_skipped(runs: Iterable[Run]) -> None:
+    """Notify the owners of due moments that were skipped for another run; `runs` are their records."""
+    for run in runs:
+        key, body = f"run:{run.pk}:skipped", f"{run.name}: {run.summary}"
+        url = f"/reminders/{run.reminder_id}/"
+        tell(run.owner_id, Kind.MISSED, key=key, title="Reminder skipped", body=body, url=url)
+
+
 def media_unreadable(run: Run, sentence: str) -> None:
     """Notify the owner, once per run, that a worker cannot read one of its files."""
     key, url = f"run:{run.pk}:media", f"/reminders/{run.reminder_id}/"

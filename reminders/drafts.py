@@ -28,6 +28,7 @@ COPIED = (
     "cron",
     "zone",
     "on_overlap",
+    "on_paused",
     "window_start_hour",
     "window_end_hour",
     "send_days",

@@ -72,10 +72,13 @@ def fire_due() -> None:
 
 
 def start_waiting() -> None:
-    """Start the runs that waited for the last run of their reminder, where that run has ended."""
-    ahead = Run.objects.in_the_way().filter(
-        reminder=OuterRef("reminder"), kind=Run.Kind.REMINDER, pk__lt=OuterRef("pk")
-    )
+    """Start the runs that waited for the last run of their reminder, where that run has ended.
+
+    They also start if it was paused meanwhile, and the reminder says that paused runs hold nothing up.
+    """
+    earlier = Run.objects.filter(reminder=OuterRef("reminder"), kind=Run.Kind.REMINDER, pk__lt=OuterRef("pk"))
+    passed = Run.objects.waiting_for_a_person().filter(reminder__on_paused=Reminder.OnPaused.RUN)
+    ahead = earlier.in_the_way().exclude(pk__in=passed.values("pk"))
     for run in Run.objects.behind().filter(~Exists(ahead)).order_by("pk")[:MOST_WAITING]:
         lifecycle.start_waiting(run)
 
@@ -165,10 +168,11 @@ def handle(reminders: Sequence[Reminder], now: datetime) -> None:
     missed = record_skipped(_new([_missed(due) for due in dues if due.backlog.missed]))
     going = _runs_going(due.reminder.pk for due in dues)
     fired = _new([_fired(due, going.get(due.reminder.pk, [])) for due in dues if due.backlog.fires])
-    record_skipped([firing for firing in fired if firing.why_not])
+    skipped = record_skipped([firing for firing in fired if firing.why_not])
     make_runs([firing for firing in fired if not firing.why_not])
     Reminder.objects.bulk_update(reminders, ["status", "next_fire_at"])
     transaction.on_commit(lambda: notifications.moments_missed(missed))
+    transaction.on_commit(lambda: notifications.moments_skipped(skipped))
 
 
 def lateness_limit() -> timedelta:
@@ -215,12 +219,15 @@ def _missed(due: Due) -> Firing:
 
 def _fired(due: Due, going: Sequence[Run]) -> Firing:
     """Return the firing, or its record when runs in `going` are in the way. At most one run waits for another."""
-    moment = due.backlog.fires
-    if not going:
-        return freeze(due.reminder, due_at=moment)
-    if due.reminder.on_overlap == Reminder.OnOverlap.QUEUE and len(going) == 1:
-        return freeze(due.reminder, due_at=moment, behind=going[0].pk)
-    return freeze(due.reminder, due_at=moment, why_not=sentences.overlapped(going))
+    reminder, moment = due.reminder, due.backlog.fires
+    passing = reminder.on_paused == Reminder.OnPaused.RUN
+    ahead = [run for run in going if not (passing and run.waits_for_a_person)]
+    if not ahead:
+        return freeze(reminder, due_at=moment)
+    choice = reminder.on_paused if ahead[-1].waits_for_a_person else reminder.on_overlap
+    if choice == Reminder.OnOverlap.QUEUE and len(ahead) == 1:
+        return freeze(reminder, due_at=moment, behind=ahead[0].pk)
+    return freeze(reminder, due_at=moment, why_not=sentences.overlapped(ahead))
 
 
 def _runs_going(reminder_ids: Iterable[int]) -> dict[int, list[Run]]:
@@ -230,7 +237,8 @@ def _runs_going(reminder_ids: Iterable[int]) -> dict[int, list[Run]]:
     """
     rows = Run.objects.in_the_way().filter(reminder__in=list(reminder_ids), kind=Run.Kind.REMINDER)
     going: dict[int, list[Run]] = {}
-    for run in rows.only("pk", "reminder_id", "status", "canceled_at").order_by("pk"):
+    columns = ("pk", "reminder_id", "status", "canceled_at", "pause_reason", "opens_at")
+    for run in rows.only(*columns).order_by("pk"):
         going.setdefault(run.reminder_id, []).append(run)
     return going
 

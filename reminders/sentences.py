@@ -23,10 +23,15 @@ def overlapped(going: Sequence[Run]) -> str:
     last = going[-1]
     if len(going) > 1:
         return f"Skipped: run {last.pk} already waits for run {going[0].pk} to end."
-    remedy = (
-        "Resume or cancel that run." if last.shown_status == "paused" else "The next one comes as planned."
-    )
-    return f"Skipped: run {last.pk} of this reminder was still {last.shown_status}. {remedy}"
+    return f"Skipped: run {last.pk} of this reminder was still {last.shown_status}. {_remedy(last)}"
+
+
+def _remedy(last: Run) -> str:
+    if last.waits_for_a_person:
+        return "Resume or cancel that run."
+    if last.goes_on_by_itself and last.opens_at is None:
+        return "That run continues when its account can send again: check the account, or cancel the run."
+    return "The next one comes as planned."
 
 
 def _what(backlog: Backlog, zone: str) -> str:

@@ -112,7 +112,7 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
         (
             "When",
             {
-                "fields": (*schedule_fields, "firings", "on_overlap"),
+                "fields": (*schedule_fields, "firings", "on_overlap", "on_paused"),
                 "description": "All times are in the reminder's time zone. Switch a scheduled reminder off before you "
                 "change its times.",
             },

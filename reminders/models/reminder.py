@@ -53,10 +53,17 @@ class Reminder(models.Model):
         RESUME = "resume", "Continue automatically"
 
     class OnOverlap(models.TextChoices):
-        """The choice for a due moment while the last run is still open."""
+        """The choice for a due moment while the last run is still going."""
 
         SKIP = "skip", "Skip this time"
         QUEUE = "queue", "Start after it"
+
+    class OnPaused(models.TextChoices):
+        """The choice for a due moment while the last run is paused and waits for a person."""
+
+        RUN = "run", "Send it anyway"
+        QUEUE = "queue", "Start after it"
+        SKIP = "skip", "Skip this time"
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="reminders")
     name = models.CharField(max_length=120, blank=True)
@@ -79,6 +86,9 @@ class Reminder(models.Model):
     zone = models.CharField("time zone", max_length=64, default="UTC", validators=[validate_zone])
     next_fire_at = models.DateTimeField(null=True, blank=True, editable=False)
     on_overlap = models.CharField(max_length=10, choices=OnOverlap, default=OnOverlap.SKIP)
+    on_paused = models.CharField(
+        max_length=10, choices=OnPaused, default=OnPaused.RUN, db_default=OnPaused.RUN.value
+    )
 
     window_start_hour = models.PositiveSmallIntegerField(default=default_start_hour)
     window_end_hour = models.PositiveSmallIntegerField(default=default_end_hour)
@@ -145,6 +155,9 @@ class Reminder(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(on_overlap__in=["skip", "queue"]), name="reminder_on_overlap_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(on_paused__in=["run", "queue", "skip"]), name="reminder_on_paused_known"
             ),
             models.CheckConstraint(
                 condition=Q(drip_gap_min__lte=F("drip_gap_max")), name="reminder_drip_gap"

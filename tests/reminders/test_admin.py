@@ -28,6 +28,7 @@ TYPED = (
     "schedule",
     "zone",
     "on_overlap",
+    "on_paused",
     "window_start_hour",
     "window_end_hour",
     "on_close",

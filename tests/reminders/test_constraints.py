@@ -46,6 +46,9 @@ REFUSALS = [
     changed("an unknown choice on closing", "reminder_on_close_known", ReminderFactory, on_close="drop"),
     changed("an unknown choice on overlap", "reminder_on_overlap_known", ReminderFactory, on_overlap="both"),
     changed(
+        "an unknown choice beside a pause", "reminder_on_paused_known", ReminderFactory, on_paused="both"
+    ),
+    changed(
         "a drip whose shortest gap is above the longest",
         "reminder_drip_gap",
         ReminderFactory,

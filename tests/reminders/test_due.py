@@ -218,28 +218,91 @@ def test_after_a_long_outage_moments_that_are_all_too_late_are_one_record(owner:
 # Overlap.
 
 
-@pytest.mark.parametrize(
-    ("state", "remedy"), [("running", "as planned"), ("paused", "Resume or cancel that run")]
-)
-def test_a_moment_is_skipped_while_the_last_run_is_still_going(owner: User, state: str, remedy: str) -> None:
-    reminder = daily(owner)
+PAUSES: dict[str, Any] = {
+    "by a person": {"reason": PauseReason.OPERATOR},
+    "for errors": {"reason": PauseReason.ERROR_RATE},
+    "for its window": {"reason": PauseReason.WINDOW_CLOSED},
+    "with its account": {"reason": PauseReason.ACCOUNT_OFFLINE},
+}
+
+
+def after_a_day(owner: User, pause: str, **choices: Any) -> tuple[Run, Run]:
+    """Return the run of one day, paused or still running, and that of the next."""
+    reminder = daily(owner, **choices)
     tick(NINE)
     (first,) = runs(reminder)
-    if state == "paused":
-        lifecycle.pause(first, reason=PauseReason.OPERATOR)
+    if pause:
+        lifecycle.pause(first, **PAUSES[pause])
     tick(NINE + DAY)
-    _, second = runs(reminder)
-    assert (second.status, second.due_at, second.total) == (RunStatus.SKIPPED, NINE + DAY, 0)
-    assert f"run {first.pk} of this reminder was still {state}" in second.summary
-    assert remedy in second.summary
+    first, second = runs(reminder)
+    return first, second
 
 
-def test_a_skipped_moment_is_no_news(owner: User, django_capture_on_commit_callbacks: Any) -> None:
-    daily(owner)
+@pytest.mark.parametrize(
+    ("pause", "choice", "status"),
+    [
+        # It waits for a person, perhaps for ever: the choice for that holds.
+        ("by a person", "run", RunStatus.RUNNING),
+        ("by a person", "queue", RunStatus.QUEUED),
+        ("by a person", "skip", RunStatus.SKIPPED),
+        ("for errors", "run", RunStatus.RUNNING),
+        ("for its window", "run", RunStatus.RUNNING),
+        # It goes on without one: two runs would send the same in a row.
+        ("with its account", "run", RunStatus.SKIPPED),
+        ("", "run", RunStatus.SKIPPED),
+    ],
+)
+def test_a_moment_beside_an_unfinished_run(owner: User, pause: str, choice: str, status: RunStatus) -> None:
+    first, second = after_a_day(owner, pause, on_paused=choice)
+    assert (second.status, second.due_at) == (status, NINE + DAY)
+    assert first.status == (RunStatus.PAUSED if pause else RunStatus.RUNNING), "the last run stays as it is"
+
+
+def test_a_moment_beside_a_paused_run_is_sent_unless_something_else_is_chosen(owner: User) -> None:
+    assert after_a_day(owner, "by a person")[1].status == RunStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("pause", "remedy"),
+    [
+        ("", "The next one comes as planned."),
+        ("by a person", "Resume or cancel that run."),
+        ("with its account", "check the account, or cancel the run."),
+    ],
+)
+def test_every_moment_that_is_skipped_is_recorded_and_told(
+    owner: User, pause: str, remedy: str, django_capture_on_commit_callbacks: Any
+) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        tick(NINE)
-        tick(NINE + DAY)
-    assert told(owner) == []
+        first, second = after_a_day(owner, pause, on_paused="skip")
+    assert (second.status, second.total) == (RunStatus.SKIPPED, 0)
+    assert second.summary.startswith(f"Skipped: run {first.pk} of this reminder was still {first.status}.")
+    assert second.summary.endswith(remedy)
+    note = told(owner)[-1]
+    assert (note.kind, note.title) == ("missed", "Reminder skipped")
+    assert note.body == f"{second.name}: {second.summary}"
+    assert note.url == f"/reminders/{second.reminder_id}/"
+
+
+def test_a_run_that_waits_starts_when_the_one_before_it_is_paused_and_paused_runs_hold_nothing_up(
+    owner: User,
+) -> None:
+    first, second = after_a_day(owner, "", on_overlap="queue")
+    with at(NINE + DAY):
+        lifecycle.pause(first, reason=PauseReason.OPERATOR)
+    tick(NINE + DAY + timedelta(seconds=2))
+    assert Run.objects.get(pk=second.pk).status == RunStatus.RUNNING
+
+
+def test_a_moment_waits_for_the_run_that_is_going_and_not_for_a_paused_one_before_it(owner: User) -> None:
+    _, second = after_a_day(owner, "by a person", on_overlap="queue")
+    tick(NINE + 2 * DAY)
+    third = runs(second.reminder)[-1]
+    assert third.summary.startswith(f"Waits for run {second.pk} ")
+    with at(NINE + 2 * DAY):
+        end(second)
+    tick(NINE + 2 * DAY + timedelta(seconds=2))
+    assert Run.objects.get(pk=third.pk).status == RunStatus.RUNNING
 
 
 def test_a_moment_is_queued_behind_the_last_run_and_starts_when_that_ends(owner: User) -> None:

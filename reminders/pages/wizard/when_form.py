@@ -74,6 +74,7 @@ class WhenForm(ChecksZone, ModelForm[Reminder]):
             "send_days",
             "on_close",
             "on_overlap",
+            "on_paused",
             "priority",
             "drip",
         )
@@ -81,7 +82,8 @@ class WhenForm(ChecksZone, ModelForm[Reminder]):
             "cron": "Cron expression",
             "zone": "Time zone",
             "on_close": "If the delivery hours end before the run is finished",
-            "on_overlap": "If the last run is not finished",
+            "on_overlap": "If the last run is still going",
+            "on_paused": "If the last run is paused and waits for you",
             "drip": "Spread over days: each recipient gets a fixed time",
         }
         help_texts = {
@@ -94,6 +96,7 @@ class WhenForm(ChecksZone, ModelForm[Reminder]):
             "schedule": forms.RadioSelect,
             "on_close": forms.RadioSelect,
             "on_overlap": forms.RadioSelect,
+            "on_paused": forms.RadioSelect,
             "zone": forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
         }
 

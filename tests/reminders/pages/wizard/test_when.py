@@ -31,6 +31,7 @@ VALID: dict[str, Any] = {
     "send_days": ["1", "2", "4"],
     "on_close": "resume",
     "on_overlap": "queue",
+    "on_paused": "skip",
     "priority": "2",
     "gap_min": "5",
     "gap_max": "20",
@@ -68,6 +69,7 @@ def test_a_time_is_meant_in_the_reminders_zone_whatever_the_readers_is(
     draft.refresh_from_db()
     assert draft.fire_at == datetime(2026, 3, 12, 1, tzinfo=UTC)
     assert (draft.send_days, draft.on_close, draft.on_overlap, draft.priority) == (7, "resume", "queue", 2)
+    assert draft.on_paused == "skip"
     assert 'value="2026-03-12T09:00"' in logged_in.get(url(draft)).content.decode()
 
 
