@@ -8,7 +8,15 @@ from typing import Literal
 import pytest
 from django.conf import settings as django_settings
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    WebSocket,
+    expect,
+    sync_playwright,
+)
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
@@ -23,6 +31,9 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+PATIENCE = 30  # seconds: a busy machine is no failure
+expect.set_options(timeout=PATIENCE * 1000)
 
 Scheme = Literal["light", "dark"]
 NewPage = Callable[..., Page]
@@ -121,19 +132,28 @@ def page(new_page: NewPage) -> Page:
 
 
 def watching(page: Page, path: str) -> Page:
-    """Open the page and return once its socket has told it something: every later change reaches it.
+    """Open the page and return once its sockets have told it something: every later change reaches it.
 
-    The frames are listened for before the page is asked for: the first one may come while it is still loading.
+    The frames are listened for before the page is asked for: the first one may come while it is still loading. Each
+    socket is listened to: one that is cut off on a busy machine comes back as another one.
     """
-    frames: list[object] = []
+    silent: list[WebSocket] = []
+    heard: list[WebSocket] = []
 
-    def note(frame: object) -> None:  # a function of our own: Playwright marks the listeners that it is given
-        frames.append(frame)
+    def opened(socket: WebSocket) -> None:
+        def told(_frame: object) -> None:
+            if socket in silent:
+                silent.remove(socket)
+                heard.append(socket)
 
-    page.once("websocket", lambda opened: opened.on("framereceived", note))
+        silent.append(socket)
+        socket.on("framereceived", told)
+        socket.on("close", lambda gone: silent.remove(gone) if gone in silent else None)
+
+    page.on("websocket", opened)
     page.goto(path)
-    for _ in range(600):
-        if frames:
+    for _ in range(PATIENCE * 20):
+        if heard and not silent:
             return page
         page.wait_for_timeout(50)
-    raise AssertionError("The socket of the page said nothing.")
+    raise AssertionError("A socket of the page said nothing." if silent else "The page opened no socket.")

@@ -1,6 +1,8 @@
 """Notifications in a real browser: asked for by a button, shown by the page, and pushed into the service worker."""
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from activity.models import Notification
 from delivery import lifecycle, notifications
 from delivery.models import Run
 from delivery.states import PauseReason
-from tests.browser.conftest import NewPage, watching
+from tests.browser.conftest import PATIENCE, NewPage, watching
 from tests.browser.site import Site
 from tests.factories import ReminderFactory, RunFactory
 
@@ -24,6 +26,7 @@ SHOWN = """async () => {
     const notifications = await worker.getNotifications();
     return notifications.map(({ title, body, tag, actions, data }) => ({ title, body, tag, actions, url: data.url }));
 }"""
+LOST_AFTER = 3  # seconds; a push that is only late must not come back after its button was pressed
 PRESS = """async (action) => {
     const [notification] = await self.registration.getNotifications();
     const event = new NotificationEvent("notificationclick", { notification, action });
@@ -58,14 +61,19 @@ def allowed(page: Page) -> Page:
     return page
 
 
-def shown(page: Page) -> list[dict[str, Any]]:
+def shown(page: Page, *, within: int = PATIENCE) -> list[dict[str, Any]]:
     """Wait until the browser shows a notification, and return it."""
-    for _ in range(100):
-        found: list[dict[str, Any]] = page.evaluate(SHOWN)
-        if found:
+    found: list[dict[str, Any]] = soon(page, lambda: page.evaluate(SHOWN), within=within)
+    return found
+
+
+def soon(page: Page, look: Callable[[], Any], *, within: int = PATIENCE) -> Any:
+    """Look until there is something to see, and return it."""
+    for _ in range(within * 20):
+        if found := look():
             return found
         page.wait_for_timeout(50)
-    raise AssertionError("No notification appeared.")
+    raise AssertionError("Nothing appeared.")
 
 
 def worker_of(page: Page) -> Worker:
@@ -85,13 +93,12 @@ def delivered(page: Page, site: Site, content: object) -> list[dict[str, Any]]:
         lambda event: seen.extend(each["registrationId"] for each in event["registrations"]),
     )
     session.send("ServiceWorker.enable")
-    page.wait_for_timeout(100)
-    message = {"origin": site.url, "registrationId": seen[0], "data": json.dumps(content)}
-    for _ in range(5):
+    registration = soon(page, lambda: seen[:1])[0]
+    message = {"origin": site.url, "registrationId": registration, "data": json.dumps(content)}
+    for _ in range(PATIENCE):
         session.send("ServiceWorker.deliverPushMessage", message)
-        page.wait_for_timeout(500)
-        if page.evaluate(SHOWN):
-            break
+        with suppress(AssertionError):
+            return shown(page, within=LOST_AFTER)
     return shown(page)
 
 
