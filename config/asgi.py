@@ -17,12 +17,14 @@ from activity import heartbeats  # noqa: E402
 from activity.live.origin import SameOrigin  # noqa: E402
 from activity.live.routing import websocket_urlpatterns  # noqa: E402
 from config.private_files import make_private  # noqa: E402
+from config.web import open_files  # noqa: E402
 from config.web.odd_requests import Handler  # noqa: E402
 from delivery.apps import tell_of_networks  # noqa: E402
 
 tell_of_networks()
 make_private(settings.MEDIA_ROOT)
 if not settings.TESTING:  # tests that import this have a Redis of their own only later
+    open_files.allow(settings.SOCKETS)
     threading.Thread(target=heartbeats.announce_media, name="media", daemon=True).start()
 
 application = ProtocolTypeRouter(

@@ -286,7 +286,7 @@ LIVE_PREFIX = "paceline:live"
 LIVE_REDIS_TIMEOUT = 15
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "BACKEND": "config.redis.live_layer.LiveLayer",
         "CONFIG": {
             "hosts": [
                 {

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import connection
 
 from config.redis.client import client
+from config.redis.live_layer import TROUBLE
 from delivery.engine.loop import send_loop
 from delivery.models import Run
 from delivery.states import RunStatus
@@ -122,6 +123,8 @@ class Announcer:
             self._busy = True
             try:
                 self._announce()
+            except TROUBLE as error:
+                log.warning("announce_delayed", error=str(error))
             except Exception:  # one failed announcement must not end the thread
                 log.exception("announce_failed")
             finally:
@@ -130,15 +133,19 @@ class Announcer:
             time.sleep(EVERY_MS / 1000)
 
     def _announce(self) -> None:
-        """Announce the changes that pages watch; keep those that were announced under half a second ago for later."""
+        """Announce the changes that pages watch; keep those that are announced too soon, or cannot be, for later."""
         with self._lock:
             changes, self._changes = self._changes, set()
             self._changed.clear()
+        try:
+            self._keep(self._announce_some(changes))
+        except TROUBLE:
+            self._keep(changes)
+            raise
+
+    def _announce_some(self, changes: set[Change]) -> set[Change]:
+        """Announce the changes that were not announced within the last half second; return the others."""
         ready, later = _sift(sorted(changes))
-        with self._lock:
-            self._changes |= later
-            if self._changes:
-                self._changed.set()
         runs = Run.objects.defer("parts").in_bulk([each.pk for each in ready if each.kind == "run"])
         for each in ready:
             if each.kind == "run" and each.pk not in runs:
@@ -146,6 +153,13 @@ class Announcer:
             body = self._run_body(runs[each.pk]) if each.kind == "run" else {"account": each.pk}
             for group in each.groups:
                 send_loop().start(_send(group, {"type": f"{each.kind}.changed", **body})).result(timeout=5)
+        return later
+
+    def _keep(self, changes: set[Change]) -> None:
+        if changes:
+            with self._lock:
+                self._changes |= changes
+            self._changed.set()
 
     def _run_body(self, run: Run) -> dict[str, Any]:
         return snapshot(run, self._rate(run))

@@ -22,6 +22,7 @@ from accounts.roles import owners_seen_by, visible
 from activity.live import messages as live
 from activity.models import Notification
 from activity.person_events import person_group
+from config.redis.live_layer import TROUBLE
 from config.shares import Shares
 from delivery.live import owner_group, run_group, snapshot
 from delivery.models import Run
@@ -36,6 +37,7 @@ class Closed(IntEnum):
     NOT_YOURS = 4403
     NOT_THERE = 4404
     TOO_MANY = 4429
+    TRY_AGAIN = 1013  # Redis is away: meanwhile the page asks by itself
 
 
 @cache
@@ -53,14 +55,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.place_of: int | None = None
+        self.listening: set[str] = set()
         try:
             await super().__call__(scope, receive, send)
         finally:
-            # `disconnect` is not called after an error, as when Redis or PostgreSQL is away.
-            self._leave_place()
+            # `disconnect` is not called after an error, as when PostgreSQL is away.
+            await self._leave()
 
     async def connect(self) -> None:
-        self.listening: set[str] = set()
         refusal = await self._enter() or self._take_place()
         messages = [] if refusal else await self.state()
         if refusal or not messages:
@@ -71,9 +73,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             await self.send_json(message)
 
     async def disconnect(self, _code: int) -> None:
-        self._leave_place()
-        for group in self.listening:
-            await self.channel_layer.group_discard(group, self.channel_name)
+        await self._leave()
 
     async def groups_of(self) -> set[str]:
         """Return the groups that the person may listen to now."""
@@ -86,6 +86,16 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def access_changed(self, _event: Event) -> None:
         """Check access again after a change of what the person may see."""
         await self._look_again()
+
+    async def live_again(self, _event: Event) -> None:
+        """Send the whole state after Redis was away: messages may have been lost."""
+        if await self._look_again():
+            for message in await self.state():
+                await self.send_json(message)
+
+    async def live_away(self, _event: Event) -> None:
+        """Close the socket, so that the page asks for its state until Redis is back."""
+        await self._refuse(Closed.TRY_AGAIN)
 
     async def session_ended(self, event: Event) -> None:
         if event["session"] == self.scope["session"].session_key:
@@ -119,9 +129,15 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         groups = await self.groups_of() | {person_group(user.pk)}
         if self.listening - groups:
             return Closed.NOT_YOURS
+        return await self._join(groups)
+
+    async def _join(self, groups: set[str]) -> Closed | None:
         for group in groups - self.listening:
-            await self.channel_layer.group_add(group, self.channel_name)
-        self.listening = groups
+            try:
+                await self.channel_layer.group_add(group, self.channel_name)
+            except TROUBLE:
+                return Closed.TRY_AGAIN
+            self.listening.add(group)
         return None
 
     def _take_place(self) -> Closed | None:
@@ -129,6 +145,12 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return Closed.TOO_MANY
         self.place_of = self.user.pk
         return None
+
+    async def _leave(self) -> None:
+        """Give the place back and leave the groups; nothing happens the second time."""
+        self._leave_place()
+        while self.listening:
+            await self.channel_layer.group_discard(self.listening.pop(), self.channel_name)
 
     def _leave_place(self) -> None:
         if self.place_of is not None:

@@ -13,12 +13,15 @@ from django.conf import settings as django_settings
 from django.test import Client
 from pytest_django import Settings
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from accounts.models import TeamMate, User
 from activity.live.consumers import LiveConsumer, places
 from activity.models import Notification
 from activity.notify import tell
 from config.asgi import application
+from config.redis.client import client
+from config.redis.live_layer import LiveLayer
 from delivery import live
 from delivery.models import Run
 from tests.factories import AccountFactory, NotificationFactory, ReminderFactory, RunFactory
@@ -300,6 +303,88 @@ def _post(cookie: bytes, path: str) -> None:
 def test_a_quiet_socket_is_not_cut_off_by_the_clients_own_timeout() -> None:
     (host,) = get_channel_layer().hosts
     assert host["socket_timeout"] > RedisChannelLayer.brpop_timeout
+
+
+async def say(group: str, kind: str) -> None:
+    layer = get_channel_layer()
+    assert layer is not None
+    await layer.group_send(group, {"type": kind})
+
+
+async def test_the_state_is_sent_again_when_redis_was_away(run: Run, cookies: dict[str, bytes]) -> None:
+    async with listening(f"/ws/runs/{run.pk}/", cookies["owner"]) as opened:
+        await opened.receive_json_from()
+        await change(run, sent=4, sending=0)
+        await say(live.run_group(run.pk), "live.again")
+        assert (await hear(opened, "run"))["text"]["sent"] == "4"
+
+
+async def test_access_is_checked_again_when_redis_was_away(
+    run: Run, cookies: dict[str, bytes], mate: User
+) -> None:
+    opened = socket(f"/ws/runs/{run.pk}/", cookies["mate"])
+    assert (await opened.connect())[0]
+    await leave_unheard(mate)
+    await say(live.run_group(run.pk), "live.again")
+    assert await closed_with(opened) == 4403
+
+
+async def test_a_page_is_let_go_to_ask_by_itself_while_redis_stays_away(
+    run: Run, cookies: dict[str, bytes]
+) -> None:
+    opened = socket(f"/ws/runs/{run.pk}/", cookies["owner"])
+    assert (await opened.connect())[0]
+    await say(live.run_group(run.pk), "live.away")
+    assert await closed_with(opened) == 1013
+
+
+async def test_no_socket_is_opened_while_redis_is_away(
+    cookies: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(_self: LiveLayer, _group: str, _channel: str) -> None:
+        raise RedisConnectionError("Redis is away.")
+
+    monkeypatch.setattr(LiveLayer, "group_add", away)
+    assert await refused("/ws/me/", cookies["owner"]) == 1013
+
+
+def watchers(run: Run) -> int:
+    return int(client().zcard(f"{django_settings.LIVE_PREFIX}:group:{live.run_group(run.pk)}"))
+
+
+async def test_a_socket_that_breaks_leaves_its_groups(
+    run: Run, cookies: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_self: LiveConsumer, _event: object) -> None:
+        assert await database_sync_to_async(watchers)(run) == 1
+        raise OSError("PostgreSQL is away.")
+
+    monkeypatch.setattr(LiveConsumer, "run_changed", broken)
+    opened = socket(f"/ws/runs/{run.pk}/", cookies["owner"])
+    await opened.connect()
+    await say(live.run_group(run.pk), "run.changed")
+    with pytest.raises(OSError, match="PostgreSQL is away"):
+        await opened.wait()
+    assert await database_sync_to_async(watchers)(run) == 0
+
+
+async def test_a_change_is_announced_as_soon_as_redis_is_back(
+    run: Run, cookies: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sift, times = live._sift, []
+
+    def away_at_first(changes: list[live.Change]) -> tuple[list[live.Change], set[live.Change]]:
+        times.append(len(changes))
+        if len(times) == 1:
+            raise RedisConnectionError("Redis is away.")
+        return sift(changes)
+
+    monkeypatch.setattr(live, "_sift", away_at_first)
+    async with listening(f"/ws/runs/{run.pk}/", cookies["owner"]) as opened:
+        await opened.receive_json_from()
+        await change(run, sent=4, sending=0)
+        live.run_changed(run.pk, run.owner_id)
+        assert (await hear(opened, "run"))["text"]["sent"] == "4"
 
 
 async def lived(opened: WebsocketCommunicator) -> None:
