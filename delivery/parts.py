@@ -1,11 +1,13 @@
 """Reads a run's frozen copy of its reminder's parts, and renders them for a recipient."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Literal, Protocol
 
+from delivery import wordings
 from delivery.transports.base import MediaRef, Message
+from delivery.wordings import VARIABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,17 +16,37 @@ class FrozenPart:
 
     kind: Literal["text", "media"]
     text: str = ""
+    wordings: tuple[str, ...] = ()  # with choices in braces; without any, the braces of `text` are plain
     sha256: str = ""
     file: str = ""
     filename: str = ""
     content_type: str = ""
 
-    def as_json(self) -> dict[str, str]:
-        return {name: value for name, value in asdict(self).items() if value}
+    def as_json(self) -> dict[str, Any]:
+        found = {name: value for name, value in asdict(self).items() if value}
+        return found | {"wordings": list(self.wordings)} if self.wordings else found
+
+    def drawn(self, *, key: str, part: int) -> str:
+        """Return the text for the target with this key, its variables not yet filled in."""
+        return wordings.draw(self.wordings, key=key, part=part) if self.wordings else self.text
+
+    def variant(self, *, key: str) -> int | None:
+        """Return which wording the target with this key gets; None where there is only one."""
+        return wordings.variant_of(len(self.wordings), key=key)
+
+
+def all_wordings(written: str, others: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the wordings to draw from; none where `written` is the text as it stands.
+
+    Without a list of `others` the text was written before there were choices, so its braces are plain text.
+    """
+    if others is None or not (others or wordings.has_choices(written)):
+        return ()
+    return (written, *others)
 
 
 def thaw(parts: list[dict[str, Any]]) -> tuple[FrozenPart, ...]:
-    return tuple(FrozenPart(**part) for part in parts)
+    return tuple(FrozenPart(**{**part, "wordings": tuple(part.get("wordings", ()))}) for part in parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +64,20 @@ class MessageBuilder:
     unsubscribe_url: Callable[[str, int | None], str] | None = None
 
     def message(
-        self, part: FrozenPart, *, address: str, values: Mapping[str, object], target_id: int | None = None
+        self,
+        part: FrozenPart,
+        *,
+        address: str,
+        values: Mapping[str, object],
+        key: str = "",
+        number: int = 0,
+        target_id: int | None = None,
     ) -> Message:
-        """Return the part, rendered for one recipient."""
+        """Return the part with this number, rendered for one recipient; `key` draws its wording."""
         return Message(
             address=address,
             kind=part.kind,
-            text=render(part.text, values),
+            text=render(part.drawn(key=key, part=number), values),
             media=self._media(part) if part.kind == "media" else None,
             action=self.action,
             subject=render(self.subject, values),
@@ -63,9 +92,6 @@ class MessageBuilder:
             open=lambda: self.open_file(part.file),
             handle=self.handles.get(part.sha256),
         )
-
-
-VARIABLE = re.compile(r"{{\s*([\w.-]+)\s*}}")
 
 
 class MissingVariableError(ValueError):

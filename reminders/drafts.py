@@ -88,6 +88,7 @@ def duplicate(reminder: Reminder, *, by: User) -> Reminder:
                 position=part.position,
                 kind=part.kind,
                 text=part.text,
+                other_wordings=part.other_wordings,
                 media_id=part.media_id,
             )
             for part in reminder.parts.all()
@@ -100,6 +101,7 @@ def duplicate(reminder: Reminder, *, by: User) -> Reminder:
                 position=step.position,
                 after_hours=step.after_hours,
                 text=step.text,
+                other_wordings=step.other_wordings,
                 urgency=step.urgency,
             )
             for step in reminder.follow_up_steps.all()

@@ -17,7 +17,7 @@ from config.shares import Shares
 from delivery.fanout import Firing, make_run
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run
-from delivery.parts import FrozenPart
+from delivery.parts import FrozenPart, all_wordings
 from reminders.models import Part, Reminder, ReminderAccount
 
 SENDERS = ReminderAccount.objects.select_related("account").defer("account__credentials")
@@ -135,11 +135,13 @@ def _firing(source: Reminder | Run, parts: Sequence[FrozenPart], account_ids: Se
 
 
 def frozen(part: Part) -> FrozenPart:
+    wordings = all_wordings(part.text, part.other_wordings)
     if part.media is None:
-        return FrozenPart(kind="text", text=part.text)
+        return FrozenPart(kind="text", text=part.text, wordings=wordings)
     return FrozenPart(
         kind="media",
         text=part.text,
+        wordings=wordings,
         sha256=part.media.sha256,
         file=part.media.file.name or "",
         filename=part.media.filename,

@@ -65,10 +65,11 @@ class Texts:
 
 def texts_of(reminder: Reminder) -> Texts:
     """Return the texts as they are saved."""
-    parts = list(reminder.parts.order_by("role", "position").values_list("role", "text"))
+    rows = reminder.parts.order_by("role", "position").values_list("role", "text", "other_wordings")
+    texts = [(role, text) for role, first, others in rows for text in (first, *(others or ()))]
     return Texts(
-        first=[reminder.subject, *(text for role, text in parts if role == Part.Role.FIRST)],
-        second=[text for role, text in parts if role == Part.Role.SECOND],
+        first=[reminder.subject, *(text for role, text in texts if role == Part.Role.FIRST)],
+        second=[text for role, text in texts if role == Part.Role.SECOND],
         follow_ups=follow_ups_of(reminder),
     )
 

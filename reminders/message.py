@@ -1,12 +1,13 @@
 """Writes the message of a reminder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
 
 from accounts.models import User
 from accounts.roles import require_touch
+from delivery.wordings import MOST_WORDINGS, as_plain, why_not
 from reminders.drafts import NotPossibleError
 from reminders.models import Media, Part, Reminder
 
@@ -15,10 +16,25 @@ MOST_PARTS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedPart:
-    """One message as typed: a text, or a file with its caption."""
+    """One message as typed: a text with its other wordings, or a file with its caption.
+
+    Without a list of `others`, braces in the text are no choices.
+    """
 
     text: str
     media: Media | None = None
+    others: tuple[str, ...] | None = ()
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """Return every wording as it is written, with choices in braces."""
+        return (as_plain(self.text),) if self.others is None else (self.text, *self.others)
+
+
+def typed_of(part: Part) -> TypedPart:
+    """Return a saved part as it would be typed."""
+    others = None if part.other_wordings is None else tuple(part.other_wordings)
+    return TypedPart(text=part.text, media=part.media, others=others)
 
 
 @transaction.atomic
@@ -35,15 +51,31 @@ def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: U
     for role, typed in parts.items():
         if len(typed) > MOST_PARTS:
             raise NotPossibleError(f"A message has at most {MOST_PARTS} parts, since each is sent by itself.")
+        if reminder.status != Reminder.Status.DRAFT and (trouble := wording_trouble(typed)):
+            raise NotPossibleError(trouble)
         _replace(reminder, role, typed)
     reminder.save(update_fields=["name", "subject", "updated_at"])
+
+
+def wording_trouble(parts: Iterable[TypedPart]) -> str:
+    """Return what keeps the wordings of a message from being sent; empty if nothing does."""
+    for part in parts:
+        if len(part.wordings) > MOST_WORDINGS:
+            return f"A text has at most {MOST_WORDINGS} wordings. Remove some."
+        if trouble := next(filter(None, map(why_not, part.wordings)), ""):
+            return trouble
+    return ""
+
+
+def _listed(others: tuple[str, ...] | None) -> list[str] | None:
+    return None if others is None else list(others)
 
 
 def _replace(reminder: Reminder, role: str, typed: Sequence[TypedPart]) -> None:
     """Replace the parts of a role, only if they changed: most saves of a page that saves by itself change nothing."""
     saved = reminder.parts.filter(role=role).order_by("position")
-    wanted = [(part.text, part.media.pk if part.media else None) for part in typed]
-    if list(saved.values_list("text", "media_id")) == wanted:
+    wanted = [(part.text, _listed(part.others), part.media.pk if part.media else None) for part in typed]
+    if list(saved.values_list("text", "other_wordings", "media_id")) == wanted:
         return
     saved.delete()
     Part.objects.bulk_create(
@@ -54,6 +86,7 @@ def _replace(reminder: Reminder, role: str, typed: Sequence[TypedPart]) -> None:
                 position=position,
                 kind=Part.Kind.MEDIA if part.media else Part.Kind.TEXT,
                 text=part.text,
+                other_wordings=_listed(part.others),
                 media=part.media,
             )
             for position, part in enumerate(typed)

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accounts.models import Recipient
-from accounts.models.account import Channel
-from delivery.parts import VARIABLE, values_of, variables
+from accounts.models.account import Action, Channel
+from delivery.parts import values_of, variables
+from delivery.wordings import LETTERS, VARIABLE, cut, longest
 from reminders.audience import some_of
 from reminders.message import TypedPart
 from reminders.models import Media, Reminder
@@ -16,11 +17,12 @@ FILE_NAMES = {"image": "image", "video": "video", "audio": "audio"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A piece of text: as written, filled in, or missing."""
+    """A piece of text: as written, filled in, missing, or a choice between `options`."""
 
-    text: str
+    text: str = ""
     filled: bool = False
     missing: bool = False
+    options: Sequence[Sequence["Piece"]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class Bubble:
 
     pieces: Sequence[Piece]
     media: Media | None = None
+    letter: str = ""  # of several wordings
 
     @property
     def shows(self) -> str:
@@ -48,6 +51,8 @@ class Preview:
     answers: Sequence[Bubble]  # the second message
     known: Sequence[str]  # variables that this recipient has a value for
     missing: Sequence[str]
+    longest: int  # characters of the longest wording, for this recipient
+    too_long: str  # a sentence if the service may not take it
 
 
 def preview(
@@ -62,14 +67,17 @@ def preview(
     recipient = _recipient(reminder, recipient_id) or (others[0] if others else None)
     values = values_of(recipient) if recipient else SAMPLE[Channel(reminder.channel)]
     used = variables_of(reminder, [*first, *second])
+    length = max((_length(text, values) for part in (*first, *second) for text in part.wordings), default=0)
     return Preview(
         recipient=recipient,
         others=others,
         subject=pieces(reminder.subject, values),
-        bubbles=[Bubble(pieces=pieces(part.text, values), media=part.media) for part in first],
-        answers=[Bubble(pieces=pieces(part.text, values), media=part.media) for part in second],
+        bubbles=[bubble for part in first for bubble in bubbles_of(part, values)],
+        answers=[bubble for part in second for bubble in bubbles_of(part, values)],
         known=sorted(name for name, value in values.items() if value not in (None, "")),
         missing=sorted(name for name in used if values.get(name) in (None, "")),
+        longest=length,
+        too_long=_too_long(reminder, length),
     )
 
 
@@ -81,8 +89,52 @@ SAMPLE: Mapping[Channel, Mapping[str, object]] = {
 }
 
 
+# The longest text that a service surely takes. LinkedIn allows 300 characters in an invitation, 200 without Premium.
+MOST_CHARACTERS: Mapping[tuple[str, str], int] = {
+    (Channel.WHATSAPP, Action.MESSAGE): 4_096,
+    (Channel.LINKEDIN, Action.MESSAGE): 8_000,
+    (Channel.LINKEDIN, Action.INMAIL): 1_900,
+    (Channel.LINKEDIN, Action.CONNECTION_REQUEST): 200,
+}
+
+
 def variables_of(reminder: Reminder, parts: Iterable[TypedPart]) -> list[str]:
-    return sorted(set().union(variables(reminder.subject), *(variables(part.text) for part in parts)))
+    texts = [text for part in parts for text in part.wordings]
+    return sorted(set().union(variables(reminder.subject), *(map(variables, texts))))
+
+
+def bubbles_of(part: TypedPart, values: Mapping[str, object]) -> list[Bubble]:
+    """Return a bubble for each wording of a part."""
+    letters = LETTERS if len(part.wordings) > 1 else " "
+    return [
+        Bubble(pieces=all_pieces(text, values), media=part.media, letter=letter.strip())
+        for letter, text in zip(letters, part.wordings, strict=False)
+    ]
+
+
+def all_pieces(text: str, values: Mapping[str, object]) -> list[Piece]:
+    """Return the pieces of a wording: its text, with every option of each choice."""
+    found: list[Piece] = []
+    for piece in cut(text):
+        if isinstance(piece, str):
+            found += pieces(piece, values)
+        else:
+            found.append(Piece(options=[pieces(option, values) for option in piece.options]))
+    return found
+
+
+def _length(text: str, values: Mapping[str, object]) -> int:
+    return sum(len(piece.text) for piece in pieces(longest(text), values))
+
+
+def _too_long(reminder: Reminder, length: int) -> str:
+    most = MOST_CHARACTERS.get((reminder.channel, reminder.action))
+    if most is None or length <= most:
+        return ""
+    return (
+        f"The longest wording has {length:,} characters for this recipient. "
+        f"{reminder.get_channel_display()} may take only {most:,}: shorten it."
+    )
 
 
 def pieces(text: str, values: Mapping[str, object]) -> list[Piece]:

@@ -14,6 +14,7 @@ from delivery.audience import Audience
 from delivery.limits.lookup import why_never_from
 from delivery.window import BadWindowError, Missed, Window, days_of, on_fire, zone_of
 from reminders.drafts import WITH_SUBJECT
+from reminders.message import typed_of, wording_trouble
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, Once, Repeating, Timetable, check_cron, upcoming
 
@@ -56,7 +57,7 @@ def problems(
 
     A page that has counted the audience passes it as `reached`; scheduling reads the rows themselves.
     """
-    parts = reminder.parts.filter(role=Part.Role.FIRST).count()
+    parts = list(reminder.parts.select_related("media"))
     accounts = list(Account.objects.filter(reminder_accounts__reminder=reminder).defer("credentials"))
     return [
         *_about_message(reminder, parts, accounts),
@@ -98,10 +99,15 @@ def why_not_now(reminder: Reminder, now: datetime) -> str:
     )
 
 
-def _about_message(reminder: Reminder, parts: int, accounts: Sequence[Account]) -> Iterator[Problem]:
-    if not parts:
+def _about_message(
+    reminder: Reminder, parts: Sequence[Part], accounts: Sequence[Account]
+) -> Iterator[Problem]:
+    first = sum(part.role == Part.Role.FIRST for part in parts)
+    if trouble := wording_trouble(map(typed_of, parts)):
+        yield Problem(step=Step.MESSAGE, sentence=trouble)
+    if not first:
         yield Problem(step=Step.MESSAGE, sentence="There is no message yet. Write one.")
-    elif never := why_never_from(accounts, reminder.action, parts):
+    elif never := why_never_from(accounts, reminder.action, first):
         yield Problem(step=Step.MESSAGE, sentence=never)
     if reminder.action in WITH_SUBJECT and not reminder.subject.strip():
         yield Problem(

@@ -47,7 +47,8 @@ def try_out(reminder: Reminder, given: TrialInput, *, by: User, code: str = "") 
         raise NotPossibleError("There is no message to try yet. Write one first.")
     values = _values(reminder, given.values)
     try:
-        for text in (firing.subject, *(part.text for part in firing.parts)):
+        texts = [text for part in firing.parts for text in part.wordings or (part.text,)]
+        for text in (firing.subject, *texts):
             render(text, values)
     except MissingVariableError as error:
         raise NotPossibleError(str(error)) from error

@@ -71,6 +71,10 @@ class Attempt(models.Model):
     provider_id = models.CharField(max_length=255, blank=True)
     error = models.CharField(max_length=500, blank=True)
     took_ms = models.PositiveIntegerField(default=0)
+    # Signed: a check of its own would read the whole ledger when the column is added.
+    variant = models.SmallIntegerField(
+        null=True, blank=True, help_text="Which of several wordings it had; 0 is A."
+    )
 
     class Meta:
         ordering = ["-at", "-id"]
@@ -107,3 +111,8 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.outcome} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def letter(self) -> str:
+        """Return the letter of its wording; empty where there was only one."""
+        return "" if self.variant is None else chr(ord("A") + self.variant)

@@ -255,6 +255,11 @@ def pieces(message: Sequence[Any]) -> SafeString:
 
 
 def _piece(piece: Any) -> SafeString:
+    if piece.options:
+        options = format_html_join(" / ", "{}", ((pieces(option) or "nothing",) for option in piece.options))
+        return format_html(
+            '<span class="choice-of-words" title="Each recipient gets one of these">{}</span>', options
+        )
     if piece.missing:
         return format_html('<mark title="No value for this recipient">{}</mark>', piece.text)
     return format_html("<b>{}</b>" if piece.filled else "{}", piece.text)

@@ -83,6 +83,7 @@ class Landing:
     parts_done: int
     not_before: datetime | None
     counts: bool = True  # whether the attempt is held against the recipient
+    variant: int | None = None  # which wording of several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,9 +196,9 @@ WITH locked AS MATERIALIZED (
         %(fence)s::bigint[], %(target_id)s::bigint[], %(part)s::int[], %(attempt)s::int[],
         %(began_at)s::timestamptz[], %(took_ms)s::int[], %(outcome)s::text[], %(provider_id)s::text[],
         %(error)s::text[], %(status)s::text[], %(parts_done)s::int[], %(not_before)s::timestamptz[],
-        %(counts)s::boolean[]
+        %(counts)s::boolean[], %(variant)s::smallint[]
     ) AS n(run_id, owner_id, account_id, action, fence, target_id, part, attempt,
-           began_at, took_ms, outcome, provider_id, error, status, parts_done, not_before, counts)
+           began_at, took_ms, outcome, provider_id, error, status, parts_done, not_before, counts, variant)
     WHERE n.run_id = ANY(ARRAY(SELECT id FROM locked))
 ), moved AS (
     UPDATE delivery_runtarget t
@@ -219,9 +220,9 @@ WITH locked AS MATERIALIZED (
     RETURNING n.run_id, n.status
 ), written AS (
     INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
-                                  outcome, provider_id, error, took_ms)
+                                  outcome, provider_id, error, took_ms, variant)
     SELECT n.began_at, n.owner_id, n.account_id, n.run_id, n.target_id, n.action, n.part, n.attempt,
-           n.outcome, n.provider_id, n.error, n.took_ms
+           n.outcome, n.provider_id, n.error, n.took_ms, n.variant
     FROM news n {unless}
     RETURNING 1
 ), counts AS (
@@ -265,6 +266,7 @@ EACH: Final = (
     "parts_done",
     "not_before",
     "counts",
+    "variant",
 )
 
 

@@ -245,7 +245,9 @@ class _Sending:
         )
         outcome: Outcome = Unknown(reason="nothing was sent")
         for number, part in enumerate(parts):
-            message = builder.message(part, address=self.message.address, values=trial.values)
+            message = builder.message(
+                part, address=self.message.address, values=trial.values, key=trial.id, number=number
+            )
             if (refused := await self._nobody_there(trial)) is not None:
                 return refused
             request = SendRequest(

@@ -44,7 +44,7 @@ class Trial:
     address: str
     action: str
     subject: str
-    parts: Sequence[Mapping[str, str]]
+    parts: Sequence[Mapping[str, Any]]
     values: Mapping[str, Any]
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     asked_at: float = field(default_factory=lambda: datetime.now(UTC).timestamp())

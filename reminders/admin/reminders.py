@@ -32,6 +32,7 @@ from reminders.scheduling import reschedule
 
 class PartInline(RoleInline[Part, Reminder]):
     model = Part
+    readonly_fields = ("other_wordings",)
     autocomplete_fields = ("media",)
     list_select_related = ("reminder", "media")
 
@@ -46,6 +47,7 @@ class ReminderAccountInline(RoleInline[ReminderAccount, Reminder]):
 
 class FollowUpStepInline(RoleInline[FollowUpStep, Reminder]):
     model = FollowUpStep
+    readonly_fields = ("other_wordings",)
 
 
 class ReminderForm(ChecksZone, ModelForm[Reminder]):

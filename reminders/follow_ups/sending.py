@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from delivery.fanout import Firing, make_runs
 from delivery.models import Run, RunTarget
-from delivery.parts import FrozenPart
+from delivery.parts import FrozenPart, all_wordings
 from delivery.states import SETTLED_TARGET, TargetStatus
 from reminders.conversations.answered import spoke_since, when_left
 from reminders.fire import continue_conversation
@@ -121,7 +121,10 @@ def _firing(group: list[FollowUp]) -> Firing:
 
 
 def _parts(step: FollowUpStep | None) -> list[FrozenPart]:
-    return [FrozenPart(kind="text", text=step.text)] if step else []
+    if step is None:
+        return []
+    wordings = all_wordings(step.text, step.other_wordings)
+    return [FrozenPart(kind="text", text=step.text, wordings=wordings)]
 
 
 def _count(follow_up: FollowUp, target: RunTarget, at: datetime) -> int:

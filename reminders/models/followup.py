@@ -1,5 +1,6 @@
 """Messages to people who did not reply."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -20,6 +21,12 @@ class FollowUpStep(models.Model):
     position = models.PositiveSmallIntegerField(default=0)
     after_hours = models.FloatField()
     text = models.TextField()
+    other_wordings = ArrayField(
+        models.TextField(),
+        null=True,
+        blank=True,
+        help_text="Wordings B to E of the text. Without a list, braces in the text are no choices.",
+    )
     urgency = models.CharField(max_length=10, choices=Urgency, default=Urgency.MEDIUM)
 
     class Meta:

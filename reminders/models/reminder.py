@@ -1,6 +1,7 @@
 """Reminders: their message, recipients, accounts, schedule and window."""
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
@@ -230,6 +231,12 @@ class Part(models.Model):
     position = models.PositiveSmallIntegerField(default=0)
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.TEXT)
     text = models.TextField(blank=True, help_text="The text, or the caption of a media item.")
+    other_wordings = ArrayField(
+        models.TextField(),
+        null=True,
+        blank=True,
+        help_text="Wordings B to E of the text. Without a list, braces in the text are no choices.",
+    )
     media = models.ForeignKey(Media, on_delete=models.PROTECT, null=True, blank=True, related_name="parts")
 
     class Meta:

@@ -17,6 +17,7 @@ from accounts.access import touched, user_of
 from accounts.generics import ModelForm
 from accounts.models import User
 from accounts.roles import require_touch
+from delivery.wordings import as_plain, why_not
 from reminders.headcount import headcount, lacks, texts_of
 from reminders.models import FollowUpStep, Reminder
 from reminders.models.followup import Urgency
@@ -45,7 +46,7 @@ class StepForm(forms.Form):
         required=False,
         max_length=LONGEST_TEXT,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Variables work as in the message. Leave empty for no follow-up.",
+        help_text="Variables and {one|other} work as in the message. Leave empty for no follow-up.",
     )
     after_hours = forms.FloatField(
         label="Hours without a reply",
@@ -65,6 +66,8 @@ class StepForm(forms.Form):
         given = super().clean() or {}
         if given.get("text") and not given.get("after_hours") and "after_hours" not in self.errors:
             self.add_error("after_hours", "Enter the number of hours.")
+        if trouble := why_not(given.get("text", "")):
+            self.add_error("text", trouble)
         return given
 
 
@@ -106,7 +109,12 @@ def save(reminder: Reminder, steps: Sequence[TypedStep], *, by: User) -> None:
         FollowUpStep.objects.update_or_create(
             reminder=reminder,
             position=step.position,
-            defaults={"after_hours": step.after_hours, "text": step.text, "urgency": step.urgency},
+            defaults={
+                "after_hours": step.after_hours,
+                "text": step.text,
+                "other_wordings": [],
+                "urgency": step.urgency,
+            },
         )
 
 
@@ -142,7 +150,8 @@ def steps(request: HttpRequest, pk: int) -> HttpResponse:
 def _initial(step: FollowUpStep | None) -> dict[str, object]:
     if step is None:
         return {}
-    return {"text": step.text, "after_hours": f"{step.after_hours:g}", "urgency": step.urgency}
+    text = as_plain(step.text) if step.other_wordings is None else step.text
+    return {"text": text, "after_hours": f"{step.after_hours:g}", "urgency": step.urgency}
 
 
 def _typed(forms_: Sequence[StepForm]) -> list[TypedStep]:

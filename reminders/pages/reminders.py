@@ -17,7 +17,7 @@ from delivery.window import day_names
 from reminders import preview
 from reminders.conversations.recent import replies_to_reminder
 from reminders.headcount import headcount
-from reminders.message import TypedPart
+from reminders.message import typed_of
 from reminders.models import Part, Reminder
 from reminders.schedule_words import timing_of
 
@@ -60,7 +60,7 @@ def reminder(request: HttpRequest, pk: int) -> HttpResponse:
     accounts = [
         share.account for share in found.reminder_accounts.select_related("account").order_by("position")
     ]
-    parts = [TypedPart(text=part.text, media=part.media) for part in _first_parts(found)]
+    parts = [typed_of(part) for part in _first_parts(found)]
     context = {
         "reminder": found,
         "may_touch": may_touch(found, request.user),

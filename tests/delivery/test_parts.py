@@ -2,7 +2,7 @@ from io import BytesIO
 
 import pytest
 
-from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError, thaw
+from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError, all_wordings, thaw
 
 TEXT = FrozenPart(kind="text", text="Hello {{ name }}")
 MEDIA = FrozenPart(
@@ -47,3 +47,28 @@ def test_a_media_part_has_its_caption_its_handle_and_its_file() -> None:
 def test_a_variable_without_a_value_is_no_message() -> None:
     with pytest.raises(MissingVariableError):
         BUILDER.message(TEXT, address="+6012", values={})
+
+
+def test_wordings_survive_the_database_and_are_drawn_by_the_key() -> None:
+    part = FrozenPart(kind="text", text="A {{ name }}", wordings=("A {{ name }}", "B {x|y}"))
+    assert thaw([part.as_json()]) == (part,)
+    texts = {
+        BUILDER.message(part, address="+6012", values={"name": "Ada"}, key=f"k-{n}").text for n in range(40)
+    }
+    assert texts == {"A Ada", "B x", "B y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "wordings"),
+    [
+        ("Hello", [], ()),
+        ("{a|b}", None, ()),  # from before there were choices
+        ("{a|b}", [], ("{a|b}",)),
+        ("\\{a|b}", [], ("\\{a|b}",)),
+        ("Hello", ["Hi"], ("Hello", "Hi")),
+    ],
+)
+def test_a_text_has_wordings_where_something_is_drawn(
+    text: str, others: list[str] | None, wordings: tuple[str, ...]
+) -> None:
+    assert all_wordings(text, others) == wordings

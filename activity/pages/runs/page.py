@@ -19,8 +19,11 @@ from delivery.models import Run, RunTarget
 from delivery.progress import progress_of
 from delivery.run_actions import TARGET_ACTIONS, suiting
 from delivery.states import OPEN_RUN, TargetStatus
+from delivery.wording_results import PartResults, has_wordings, results_of
 from reminders.conversations.recent import replies_to_run
 from reminders.forecast import forecast_run
+
+MOST_COUNTED = 20_000  # targets, for results per wording with the page
 
 # The statuses that need a decision come first.
 ORDER = (
@@ -66,6 +69,8 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "chosen": chosen,
         "page": page,
         "replies": replies_to_run(found),
+        "has_wordings": has_wordings(found) and found.details_removed_at is None,
+        "wordings": _wordings(found, asked="wordings" in request.GET),
     }
     return render(request, "runs/run.html", context)
 
@@ -87,6 +92,13 @@ def run_results(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """Return every target of the run as CSV, streamed while it is read."""
     found = seen(Run.objects.select_related("reminder", "owner"), request, pk)
     return csv_response(request, results.result_lines(found), f"run-{found.pk}")
+
+
+def _wordings(found: Run, *, asked: bool) -> list[PartResults]:
+    """Return the results of each wording; those of a long run only when they are asked for."""
+    if not has_wordings(found) or found.details_removed_at is not None:
+        return []
+    return results_of(found) if asked or found.total <= MOST_COUNTED else []
 
 
 def _chosen(found: Run, asked: str) -> str:

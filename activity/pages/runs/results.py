@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from delivery.models import Run, RunTarget
+from delivery.models import Run, RunTarget, target_key
 from delivery.states import TargetStatus
+from delivery.wording_results import has_wordings, letters_of
 
 CHUNK = 2_000
 TITLES = (
@@ -18,8 +19,9 @@ TITLES = (
     "delivered_at",
     "read_at",
     "provider_id",
+    "wording",
 )
-COLUMNS = ("recipient__name", "recipient__address", "account__name", *TITLES[3:])
+COLUMNS = ("recipient__name", "recipient__address", "account__name", *TITLES[3:-1])
 
 
 def result_lines(run: Run) -> Iterator[tuple[object, ...]]:
@@ -30,8 +32,13 @@ def result_lines(run: Run) -> Iterator[tuple[object, ...]]:
     for status in TargetStatus:
         after = 0
         while rows := _rows(run, status, after):
-            yield from (row[1:] for row in rows)
+            yield from ((*row[1:], wording(run, row[0])) for row in rows)
             after = rows[-1][0]
+
+
+def wording(run: Run, target_id: int) -> str:
+    """Return the letters of the wordings that a target gets; empty where there is only one."""
+    return letters_of(run, target_key(run.key, target_id)) if has_wordings(run) else ""
 
 
 def _rows(run: Run, status: str, after: int) -> list[tuple[Any, ...]]:

@@ -60,7 +60,12 @@ class Outgoing:
     @property
     def key(self) -> str:
         """Return the name of this message for its service; it is the same for every attempt."""
-        return f"{target_key(self.run.key, self.target_id)}-{self.part}"
+        return f"{self.target_key}-{self.part}"
+
+    @property
+    def target_key(self) -> str:
+        """Return the name of the target, which draws the wording of each part."""
+        return target_key(self.run.key, self.target_id)
 
     @property
     def begun(self) -> Begun:
@@ -95,7 +100,12 @@ class Outgoing:
         part = self.run.parts[self.part]
         target = self.target
         return self.run.builder.message(
-            part, address=target.address, values=target.values, target_id=target.target_id
+            part,
+            address=target.address,
+            values=target.values,
+            key=self.target_key,
+            number=self.part,
+            target_id=target.target_id,
         )
 
 
@@ -131,6 +141,7 @@ def landing_of(outgoing: Outgoing, landed: Landed, verdict: Verdict, *, fence: i
         fence=fence,
         target_id=outgoing.target.target_id,
         part=outgoing.part,
+        variant=outgoing.run.parts[outgoing.part].variant(key=outgoing.target_key),
         attempt=outgoing.begun.attempt,
         began_at=outgoing.begun.at,
         # Until the answer, not only on the network: the ledger's upper bound of when it was received.

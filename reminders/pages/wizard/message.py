@@ -37,7 +37,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def message(request: HttpRequest, pk: int) -> HttpResponse:
     reminder = touched(Reminder.objects.select_related("owner"), request, pk)
     if request.method != "POST":
-        return _page(request, reminder, MessageForm(reminder, blank=request.GET.get("blank", "")))
+        return _page(request, reminder, _saved_form(request, reminder))
     form = MessageForm(reminder, request.POST, request.FILES)
     if not form.is_valid():
         return _page(request, reminder, form)
@@ -53,7 +53,7 @@ def message(request: HttpRequest, pk: int) -> HttpResponse:
         return _page(request, reminder, form, trouble=str(error))
     if not taken:
         return _page(request, reminder, form, status=413 if form.too_large else 200)
-    return _onward(request, reminder, form, verb, role)
+    return _onward(request, reminder, form, verb, role, index)
 
 
 @login_required
@@ -68,6 +68,10 @@ def message_preview(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "reminders/wizard/_preview.html", context)
 
 
+def _saved_form(request: HttpRequest, reminder: Reminder) -> MessageForm:
+    return MessageForm(reminder, blank=request.GET.get("blank", ""), more=request.GET.get("more", ""))
+
+
 def _save(form: MessageForm, *, by: User, name_it: bool = False) -> None:
     reminder = form.reminder
     typed = {role.value: form.typed(role) for role in Role}
@@ -77,11 +81,11 @@ def _save(form: MessageForm, *, by: User, name_it: bool = False) -> None:
 
 
 def _onward(
-    request: HttpRequest, reminder: Reminder, form: MessageForm, verb: str, role: str
+    request: HttpRequest, reminder: Reminder, form: MessageForm, verb: str, role: str, index: int
 ) -> HttpResponse:
     here = reverse("reminders:message", args=[reminder.pk])
-    if verb == "continue" and not form.typed(Role.FIRST):
-        return _page(request, reminder, form, trouble="Write a message first: a text, or a file.")
+    if verb == "continue" and (trouble := _trouble(form)):
+        return _page(request, reminder, form, trouble=trouble)
     if verb == "continue":
         return redirect("reminders:recipients", reminder.pk)
     if verb == "save":
@@ -89,7 +93,17 @@ def _onward(
         return redirect("reminders:page", reminder.pk)
     if verb == "add":
         return redirect(f"{here}?blank={role}#{role}-last")
+    if verb == "wording":
+        return redirect(f"{here}?more={role}-{index}#{role}-{index}")
     return redirect(f"{here}#{role}" if verb in ("up", "down", "remove") else here)
+
+
+def _trouble(form: MessageForm) -> str:
+    """Return why the message cannot be left as it is; empty if it can."""
+    first, second = form.typed(Role.FIRST), form.typed(Role.SECOND)
+    if not first:
+        return "Write a message first: a text, or a file."
+    return writing.wording_trouble([*first, *second])
 
 
 def _asked(do: str) -> tuple[str, Role, int]:
@@ -126,12 +140,13 @@ def _preview(request: HttpRequest, reminder: Reminder, form: MessageForm) -> dic
     first, second = form.typed(Role.FIRST), form.typed(Role.SECOND)
     asked = request.POST.get("as") or request.GET.get("as", "")
     texts = Texts(
-        first=[reminder.subject, *(part.text for part in first)],
-        second=[part.text for part in second],
+        first=[reminder.subject, *(text for part in first for text in part.wordings)],
+        second=[text for part in second for text in part.wordings],
         follow_ups=follow_ups_of(reminder),
     )
     return {
         "reminder": reminder,
         "preview": preview(reminder, first, second, recipient_id=asked),
+        "wording_trouble": writing.wording_trouble([*first, *second]),
         "lacking": lacks(headcount(reminder, texts=texts), texts),
     }

@@ -12,9 +12,10 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
 from accounts.generics import ModelForm
+from delivery.wordings import LETTERS, MOST_WORDINGS
 from reminders import uploads
 from reminders.drafts import WITH_SUBJECT
-from reminders.message import MOST_PARTS, TypedPart
+from reminders.message import MOST_PARTS, TypedPart, typed_of
 from reminders.models import Media, Part, Reminder
 
 Role = Part.Role
@@ -51,11 +52,35 @@ class PartForm(forms.Form):
         text = self.fields["text"]
         text.label = "Caption" if file else f"Text of part {number}"
         text.widget.attrs |= {"rows": 2 if file else 5}
+        for place, letter in enumerate(LETTERS[1:]):
+            self._add_wording(place, letter)
+
+    def _add_wording(self, place: int, letter: str) -> None:
+        """Add the field of another wording, if it was typed or has to be shown."""
+        name = f"other{place}"
+        if self.add_prefix(name) not in self.data if self.is_bound else name not in self.initial:
+            return
+        field = forms.CharField(required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea)
+        field.label = f"Wording {letter}"
+        field.widget.attrs |= {"rows": 2 if self.file else 5}
+        self.fields[name] = field
+
+    @property
+    def wordings(self) -> list[forms.BoundField]:
+        """Return the fields of the other wordings."""
+        return [self[name] for name in self.fields if name.startswith("other")]
+
+    @property
+    def full(self) -> bool:
+        """Return whether no more wordings can be added."""
+        return len(self.wordings) >= MOST_WORDINGS - 1
 
     @property
     def typed(self) -> TypedPart:
-        value = self.cleaned_data.get("text", "") if self.is_bound else self.initial.get("text", "")
-        return TypedPart(text=value.replace("\r\n", "\n"), media=self.file)
+        typed = self.cleaned_data if self.is_bound else self.initial
+        texts = [typed.get(name, "").replace("\r\n", "\n") for name in self.fields if name != "media_id"]
+        first, *others = [text for text in texts if text.strip()] or [""]
+        return TypedPart(text=first, media=self.file, others=tuple(others))
 
 
 class MessageForm:
@@ -68,7 +93,9 @@ class MessageForm:
         files: Mapping[str, "UploadedFile[Any]"] | None = None,
         *,
         blank: str = "",
+        more: str = "",
     ) -> None:
+        self.more = more  # the part that gets a field for another wording, as `first-0`
         self.reminder = reminder
         self.files = files or {}
         self.file_errors: dict[str, str] = {}
@@ -119,7 +146,11 @@ class MessageForm:
         made: dict[Role, list[PartForm]] = {role: [] for role in Role}
         for part in self.reminder.parts.select_related("media").order_by("role", "position"):
             role = Role(part.role)
-            made[role].append(self._part(role, len(made[role]), {"text": part.text}, part.media))
+            first, *others = typed_of(part).wordings
+            initial = {"text": first} | {f"other{place}": text for place, text in enumerate(others)}
+            if self.more == f"{role}-{len(made[role])}":
+                initial[f"other{len(others)}"] = ""
+            made[role].append(self._part(role, len(made[role]), initial, part.media))
         return made
 
     def _typed(self, data: QueryDict) -> dict[Role, list[PartForm]]:

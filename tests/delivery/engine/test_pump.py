@@ -24,10 +24,12 @@ from delivery.engine.lease import lease_key
 from delivery.limiter import Limiter
 from delivery.models import Run
 from delivery.states import PauseReason, RunStatus, TargetStatus, WaitReason
+from delivery.wordings import draw, variant_of
+from reminders.fire import fire
 from sandbox.witness import doubles, worst_window
 from tests.delivery.private_redis import PrivateRedis
 from tests.delivery.stage import Stage, abandon, add_up, becomes, counted, only_target, pumping, serve
-from tests.factories import RecipientFactory
+from tests.factories import PartFactory, RecipientFactory, ReminderFactory
 
 
 def pump_in_threads(*account_ids: int) -> None:
@@ -819,3 +821,44 @@ def test_targets_left_behind_by_a_dead_pump_are_finished_by_the_next(stage: Stag
     serve(run, account)
     assert counted(run) == {"sent": 3}
     assert run.targets.filter(status=TargetStatus.SENT).count() == 3
+
+
+def test_every_attempt_at_a_target_says_the_same_wording(stage: Stage) -> None:
+    account = stage.account()
+    stage.behave(account, error_rate=0.3, seed=7)
+    wordings = ["A {1|2|3} {{ name }}", "B {1|2|3} {{ name }}"]
+    people = stage.recipients(12)
+    reminder = ReminderFactory.create(
+        owner=stage.owner,
+        accounts=[account],
+        recipients=people,
+        parts=0,
+        window_start_hour=0,
+        window_end_hour=24,
+    )
+    PartFactory.create(reminder=reminder, text=wordings[0], other_wordings=wordings[1:])
+    run = serve(fire(reminder), account)
+    stage.behave(account, error_rate=0.0)
+    said = {
+        target.recipient.address: (
+            draw(wordings, key=target.key, part=0).replace("{{ name }}", target.recipient.name),
+            variant_of(2, key=target.key),
+        )
+        for target in run.targets.select_related("recipient")
+    }
+    lines = stage.received(account)
+    assert len(lines) > 12  # some were tried again
+    assert {(line["to"], line["text"]) for line in lines} == {(to, text) for to, (text, _) in said.items()}
+    rows = Attempt.objects.filter(run=run).values_list("target__recipient__address", "variant")
+    assert {(to, variant) for to, variant in rows} == {(to, variant) for to, (_, variant) in said.items()}
+    assert {variant for _, variant in said.values()} == {0, 1}
+
+
+def test_the_braces_of_a_message_from_before_there_were_choices_are_sent(stage: Stage) -> None:
+    account = stage.account()
+    reminder = ReminderFactory.create(
+        owner=stage.owner, accounts=[account], recipients=1, parts=0, window_start_hour=0, window_end_hour=24
+    )
+    PartFactory.create(reminder=reminder, text="{a|b}", other_wordings=None)
+    serve(fire(reminder), account)
+    assert [line["text"] for line in stage.delivered(account)] == ["{a|b}"]

@@ -15,7 +15,8 @@ from redis import Redis
 from accounts.models import Account, User
 from activity.pages.runs import results
 from delivery.lifecycle import steps
-from delivery.models import Run
+from delivery.models import Run, target_key
+from delivery.wording_results import letters_of
 from tests.factories import (
     AccountFactory,
     AttemptFactory,
@@ -282,3 +283,21 @@ def test_the_page_takes_as_many_queries_for_many_targets(
     assert page.count('<th scope="row">') == 50
     with django_assert_max_num_queries(8):
         logged_in.get(url(run, "progress"))
+
+
+def test_the_results_of_each_wording_are_on_the_page_and_in_the_export(
+    logged_in: Client, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [{"kind": "text", "text": "Hi", "wordings": ["Hi", "Good morning"]}]
+    run = RunFactory.create(reminder__owner=owner, success=True, parts=parts, sent=6)
+    account = AccountFactory.create(owner=owner)
+    RunTargetFactory.create_batch(6, run=run, account=account, sent=True)
+    page = logged_in.get(url(run)).content.decode()
+    assert "Good morning" in page
+    assert "Opted out since" in page
+    lines = list(csv.DictReader(io.StringIO(b"".join(logged_in.get(url(run, "results"))).decode())))
+    letters = [letters_of(run, target_key(run.key, target.pk)) for target in run.targets.order_by("pk")]
+    assert [line["wording"] for line in lines] == letters
+    monkeypatch.setattr("activity.pages.runs.page.MOST_COUNTED", 5)
+    assert "Opted out since" not in logged_in.get(url(run)).content.decode()
+    assert "Opted out since" in logged_in.get(url(run), {"wordings": ""}).content.decode()

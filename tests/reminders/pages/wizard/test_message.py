@@ -12,7 +12,9 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounts.models import User
 from accounts.models.account import Channel
+from reminders.fire import frozen
 from reminders.models import Media, Part, Reminder
+from reminders.readiness import problems
 from reminders.uploads import store
 from tests.factories import AccountFactory, PartFactory, RecipientFactory, ReminderFactory, TagFactory
 
@@ -287,3 +289,62 @@ def test_the_page_takes_as_many_queries_for_many_parts(
     Part.objects.filter(reminder=reminder).update(text="{{ city }}")
     with django_assert_max_num_queries(16):
         logged_in.get(url(reminder))
+
+
+def test_a_text_gets_other_wordings_and_each_is_previewed(logged_in: Client, draft: Reminder) -> None:
+    RecipientFactory.create(owner=draft.owner, name="Ada")
+    data = {"name": "", "first-0-text": "Hi {{ name }}"}
+    response = logged_in.post(url(draft), data | {"do": "wording-first-0"})
+    page = logged_in.get(response["Location"].partition("#")[0]).content.decode()
+    assert 'name="first-0-other0"' in page
+    more = {"first-0-other0": "{Hello|Good morning} {{ name }}", "first-0-other1": " "}
+    page = logged_in.post(url(draft), data | more | {"do": "check"}, follow=True).content.decode()
+    part = draft.parts.get()
+    assert (part.text, part.other_wordings) == ("Hi {{ name }}", ["{Hello|Good morning} {{ name }}"])
+    assert "Wording A" in page
+    assert "Wording B" in page
+    assert "Hello / Good morning" in page
+
+
+def test_a_first_wording_that_is_emptied_is_replaced_by_the_next(logged_in: Client, draft: Reminder) -> None:
+    data = {"name": "", "first-0-text": "", "first-0-other0": "B", "do": "check"}
+    logged_in.post(url(draft), data)
+    part = draft.parts.get()
+    assert (part.text, part.other_wordings) == ("B", [])
+
+
+def test_a_choice_inside_a_choice_is_kept_in_a_draft_but_not_continued_with(
+    logged_in: Client, draft: Reminder
+) -> None:
+    data = {"name": "", "first-0-text": "{a|{b|c}}"}
+    logged_in.post(url(draft, "message_preview"), data)
+    assert texts(draft) == ["{a|{b|c}}"]
+    page = logged_in.post(url(draft), data | {"do": "continue"}).content.decode()
+    assert "inside another choice is not possible" in page
+    assert any("inside another choice" in str(problem) for problem in problems(draft))
+
+
+def test_a_variable_that_only_another_wording_has_is_counted_as_missing(
+    logged_in: Client, owner: User
+) -> None:
+    tag = TagFactory.create(owner=owner)
+    RecipientFactory.create_batch(3, owner=owner, tags=[tag])
+    reminder = ReminderFactory.create(owner=owner, tags=[tag], parts=0)
+    PartFactory.create(reminder=reminder, text="Hi", other_wordings=["Hi {from {{ city }}|you}"])
+    assert "is missing for 3 recipients" in logged_in.get(url(reminder)).content.decode()
+
+
+def test_braces_from_before_there_were_choices_stay_braces_when_they_are_edited(
+    logged_in: Client, draft: Reminder
+) -> None:
+    PartFactory.create(reminder=draft, text="{a|b}", other_wordings=None)
+    page = logged_in.get(url(draft)).content.decode()
+    assert "\\{a|b}</textarea>" in page
+    logged_in.post(url(draft), {"name": "", "first-0-text": "\\{a|b}", "do": "check"})
+    assert [frozen(part).drawn(key="k", part=0) for part in draft.parts.all()] == ["{a|b}"]
+
+
+def test_a_text_that_may_be_too_long_for_the_service_is_named(logged_in: Client, draft: Reminder) -> None:
+    data = {"name": "", "first-0-text": "Hi", "first-0-other0": "x{|" + "y" * 5000 + "}"}
+    page = logged_in.post(url(draft, "message_preview"), data).content.decode()
+    assert "The longest wording has 5,001 characters" in page
