@@ -8,6 +8,7 @@ from typing import Any
 from celery.app import amqp
 from kombu import connection
 from kombu.transport import redis
+from kombu.transport.virtual.base import queue_declare_ok_t
 
 from config.redis.connection import Refusable
 
@@ -21,7 +22,31 @@ class Channel(redis.Channel):
     When Redis goes away, messages in work are put back and acknowledged on a channel that is already closed.
     Celery expects an error of the connection from that and continues; kombu 5.7.0 raises an AttributeError, which
     ends the worker. No message is lost: an account without a pump is found by its wake-up.
+
+    A worker consumes from thousands of queues. kombu sorts all of them anew for each one that is added, and asks for
+    the length of each, which nobody reads: with 10,000 queues a worker took 83 seconds to start.
     """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._cycle_is_old = False
+        super().__init__(*arguments, **options)  # type: ignore[no-untyped-call]
+
+    def queue_declare(self, queue: Any = None, passive: bool = False, **options: Any) -> Any:
+        """Declare a queue without asking for its length, except where that is what is asked for."""
+        if passive or not queue:
+            return super().queue_declare(queue, passive, **options)  # type: ignore[no-untyped-call]
+        self._new_queue(queue, **options)  # type: ignore[no-untyped-call]
+        return queue_declare_ok_t(queue, 0, 0)
+
+    def _update_queue_cycle(self) -> None:
+        self._cycle_is_old = True
+
+    def _brpop_start(self, timeout: Any = None) -> None:
+        """Wait for the next message of any queue, those included that were added since the last one."""
+        if self._cycle_is_old:
+            self._cycle_is_old = False
+            super()._update_queue_cycle()  # type: ignore[no-untyped-call]
+        super()._brpop_start(timeout)  # type: ignore[no-untyped-call]
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         if self.connection is None or self.connection.client is None:

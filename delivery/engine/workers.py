@@ -2,6 +2,10 @@
 
 It looks when it starts, when it is told that an account was added, and every few seconds: a broadcast to a
 worker that is down is lost.
+
+A worker takes tasks of the common queue from the start. The account queues follow in slices, and tasks that have come
+meanwhile are taken between two of them: with 10,000 accounts a worker would take none for a while. It counts as alive,
+for `doctor` and load balancers, once it consumes from all of them.
 """
 
 import gc
@@ -33,6 +37,8 @@ from delivery.recovery import stop_sending
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY = 5.0  # seconds
+SLICE = 200  # queues that are added at once
+BETWEEN = 0.02  # seconds between two slices, in which tasks are taken
 
 
 def account_queues(share: Share) -> set[str]:
@@ -48,25 +54,23 @@ class FindQueues(bootsteps.StartStopStep):
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
         self.share = Share.parse(settings.ACCOUNT_SHARE)
+        self.missing: list[str] = []  # queues that are yet to be added
+        self.serves = False  # all queues that were wanted at the start
 
     def start(self, parent: Any) -> None:
         self.look(parent)
         parent.timer.call_repeatedly(LOOK_EVERY, self.look, (parent,))
 
+    def stop(self, _parent: Any) -> None:
+        """Begin with the common queue again after a lost connection."""
+        self.missing, self.serves = [], False
+        app.amqp.queues.select([app.conf.task_default_queue])
+
     def look(self, parent: Any) -> None:
+        """Report, and add or cancel queues. What is left of the slices of the last look is found again."""
         counters.flush()
         try:
-            saw_worker(parent.hostname)
-            clock_reading.report(parent.hostname)
-            if clock_reading.own_clock_is_off():
-                tick.wake_unticked_accounts()
-            tell(
-                parent.hostname,
-                share=settings.ACCOUNT_SHARE,
-                threads=settings.WORKER_THREADS,
-                serving=len(pump.under_way),
-                oldest_lease=pump.oldest_lease(),
-            )
+            self._report(parent)
             wanted = account_queues(self.share)
         except Exception:  # the database or Redis may be away for a while; the next look finds out
             log.warning("queues_not_read", exc_info=True)
@@ -74,10 +78,43 @@ class FindQueues(bootsteps.StartStopStep):
         finally:
             connection.close()
         consuming = {queue.name for queue in parent.task_consumer.queues}
-        for name in sorted(wanted - consuming):
-            parent.add_task_queue(name)
         for name in sorted(consuming - wanted - {app.conf.task_default_queue}):
             parent.cancel_task_queue(name)
+        under_way = bool(self.missing)
+        self.missing = sorted(wanted - consuming)
+        if not under_way:
+            self.add_slice(parent)
+
+    def add_slice(self, parent: Any) -> None:
+        """Add some of the missing queues, and come back for the others."""
+        now, self.missing = self.missing[:SLICE], self.missing[SLICE:]
+        try:
+            for name in now:
+                parent.task_consumer.add_queue(app.amqp.queues.select_add(app.amqp.queues[name]))
+            parent.task_consumer.consume()
+        except BaseException:  # the next look finds them again
+            self.missing = []
+            raise
+        if self.missing:
+            parent.timer.call_after(BETWEEN, self.add_slice, (parent,))
+        elif not self.serves:
+            self.serves = True
+            log.info("serving", accounts=len(parent.task_consumer.queues) - 1)
+            saw_worker(parent.hostname)
+
+    def _report(self, parent: Any) -> None:
+        if self.serves:
+            saw_worker(parent.hostname)
+        clock_reading.report(parent.hostname)
+        if clock_reading.own_clock_is_off():
+            tick.wake_unticked_accounts()
+        tell(
+            parent.hostname,
+            share=settings.ACCOUNT_SHARE,
+            threads=settings.WORKER_THREADS,
+            serving=len(pump.under_way),
+            oldest_lease=pump.oldest_lease(),
+        )
 
 
 app.steps["consumer"].add(FindQueues)

@@ -1,5 +1,7 @@
 """The account queues that a worker finds."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,16 +25,23 @@ class Consumer:
 
     def __init__(self) -> None:
         self.names = {app.conf.task_default_queue}
-        self.timer = SimpleNamespace(call_repeatedly=lambda *_: None)
+        self.declared: set[str] = set()
+        self.later: list[Callable[[], None]] = []
+        self.timer = SimpleNamespace(
+            call_repeatedly=lambda *_: None,
+            call_after=lambda _, work, arguments: self.later.append(partial(work, *arguments)),
+        )
 
     @property
     def task_consumer(self) -> Any:
-        return SimpleNamespace(queues=[SimpleNamespace(name=name) for name in self.names])
-
-    def add_task_queue(self, name: str) -> None:
-        self.names.add(name)
+        return SimpleNamespace(
+            queues=[SimpleNamespace(name=name) for name in self.names],
+            add_queue=lambda queue: self.declared.add(queue.name),
+            consume=lambda: self.names.update(self.declared),
+        )
 
     def cancel_task_queue(self, name: str) -> None:
+        self.declared.discard(name)
         self.names.remove(name)
 
     @property
@@ -62,8 +71,9 @@ def test_a_worker_serves_the_accounts_of_its_share_but_no_archived_ones(owner: U
 
 
 @pytest.fixture
-def consumer(transactional_db: None, redis: Redis) -> Consumer:
-    return Consumer()
+def consumer(transactional_db: None, redis: Redis) -> Iterator[Consumer]:
+    yield Consumer()
+    app.amqp.queues.select([app.conf.task_default_queue])
 
 
 def test_new_accounts_are_found_and_archived_ones_dropped_without_a_restart(
@@ -81,8 +91,72 @@ def test_new_accounts_are_found_and_archived_ones_dropped_without_a_restart(
 
 
 def test_a_look_shows_that_the_worker_is_alive(consumer: Consumer, redis: Redis) -> None:
-    FindQueues(consumer).look(consumer)
+    step = FindQueues(consumer)
+    step.look(consumer)
     assert redis.hexists("paceline:seen:worker", "worker@test")
+    redis.delete("paceline:seen:worker")
+    step.look(consumer)
+    assert redis.hexists("paceline:seen:worker", "worker@test")
+
+
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "SLICE", 1)
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_queues_are_added_in_slices_and_a_worker_is_alive_once_it_has_all(
+    consumer: Consumer, owner: User, redis: Redis
+) -> None:
+    queues = {f"account-{account.pk}" for account in AccountFactory.create_batch(3, owner=owner)}
+    step = FindQueues(consumer)
+    step.start(consumer)
+    for served in (1, 2):
+        assert len(consumer.accounts) == served
+        assert not redis.hexists("paceline:seen:worker", "worker@test")
+        step.look(consumer)
+        assert len(consumer.later) == 1, "a look between two slices starts no slices of its own"
+        consumer.later.pop()()
+    assert consumer.accounts == queues
+    assert not consumer.later
+    assert redis.hexists("paceline:seen:worker", "worker@test")
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_after_a_lost_connection_a_worker_is_alive_once_it_has_all_queues_again(
+    consumer: Consumer, owner: User, redis: Redis
+) -> None:
+    AccountFactory.create_batch(2, owner=owner)
+    step = FindQueues(consumer)
+    step.start(consumer)
+    step.stop(consumer)
+    consumer.later.clear()
+    assert set(app.amqp.queues.consume_from) == {app.conf.task_default_queue}
+    again = Consumer()
+    step.start(again)
+    assert not redis.hexists("paceline:seen:worker", "worker@test")
+    again.later.pop()()
+    assert len(again.accounts) == 2
+    assert redis.hexists("paceline:seen:worker", "worker@test")
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_a_slice_that_fails_is_added_by_the_next_look(
+    consumer: Consumer, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    AccountFactory.create_batch(2, owner=owner)
+    step = FindQueues(consumer)
+    with monkeypatch.context() as broken:
+        broken.setattr(app.amqp.queues, "select_add", _away)
+        with pytest.raises(ConnectionError):
+            step.look(consumer)
+    step.look(consumer)
+    consumer.later.pop()()
+    assert len(consumer.accounts) == 2
+
+
+def _away(_: object) -> None:
+    raise ConnectionError
 
 
 def test_a_worker_that_cannot_look_keeps_what_it_has(
