@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -145,8 +145,9 @@ class Rig:
         receivers = _family([psutil.Process(pid) for pid in (self.sandbox.pid, *others)])
         spent: dict[str, float] = {}
         for each in {**mine, **receivers}.values():
-            name = RECEIVER if each.pid in receivers else each.name()
-            spent[name] = spent.get(name, 0.0) + _cpu(each)
+            with suppress(psutil.NoSuchProcess):
+                name = RECEIVER if each.pid in receivers else each.name()
+                spent[name] = spent.get(name, 0.0) + _cpu(each)
         return Use(
             cpu=sum(spent.values()),
             rss_mb=sum(_rss(each) for each in {**mine, **receivers}.values()) / 1e6,
@@ -220,11 +221,9 @@ def _is_server(process: psutil.Process) -> bool:
 
 
 def _cpu(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return times.user + times.system
+    """Return the CPU time of a process and of those of its children that have ended, as connections do."""
+    times = process.cpu_times()
+    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def _rss(process: psutil.Process) -> float:

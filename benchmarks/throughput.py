@@ -107,7 +107,7 @@ def _celery_per_target(bench: Rig, receiver: Sink, targets: int) -> float:
         "SINK": receiver.url,
     }
     bench.start(
-        "celery", "-A", "benchmarks.celery_per_target", "worker", "--pool=prefork", "--concurrency=2",
+        "celery", "-A", "benchmarks.peers.celery_per_target", "worker", "--pool=prefork", "--concurrency=2",
         "--loglevel=warning", "-Q", "per-target", **environment,
     )  # fmt: skip
     return _drain_per_target(bench, targets, environment)

@@ -5,10 +5,10 @@ Celery 5.7 and kombu 5.7 are changed here and nowhere else; each class says whic
 
 from typing import Any
 
+from amqp.protocol import queue_declare_ok_t  # type: ignore[import-untyped]
 from celery.app import amqp
 from kombu import connection
 from kombu.transport import redis
-from kombu.transport.virtual.base import queue_declare_ok_t
 
 from config.redis.connection import Refusable
 

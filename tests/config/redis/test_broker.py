@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from kombu import Consumer, Queue
+from kombu.entity import Queue
+from kombu.messaging import Consumer
 from redis import Redis
 
 from config.redis.broker import Channel, Connection
@@ -26,13 +27,16 @@ class Reader:
         self.broker = broker
         self.got: list[str] = []
         self.consumer: Any = Consumer(broker, [Queue("first")], accept=["text/plain"])  # type: ignore[no-untyped-call]
-        self.consumer.register_callback(self._take)
+        self.consumer.register_callback(self._take)  # type: ignore[no-untyped-call]
+        self.consume()
+
+    def consume(self) -> None:
         self.consumer.consume()
 
     def add(self, *names: str) -> None:
         for name in names:
-            self.consumer.add_queue(Queue(name))
-        self.consumer.consume()
+            self.consumer.add_queue(Queue(name))  # type: ignore[no-untyped-call]
+        self.consume()
 
     def send(self, name: str) -> None:
         with self.broker.SimpleQueue(name) as queue:  # type: ignore[no-untyped-call]
