@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from activity import counters
 from activity.pruning import rows, runs
-from config.long_tasks import one_pass
+from config.long_tasks import one_in_slices
 from delivery.models import RunTarget
 
 log = structlog.get_logger(__name__)
@@ -71,7 +71,7 @@ def prune_by_settings() -> None:
     """Prune for a minute at most, if `KEEP_DAYS` says how long details are kept. Only one pass in each process."""
     if not settings.KEEP_DAYS:
         return
-    with one_pass("prune") as free:
+    with one_in_slices("prune") as free:
         if free:
             for name, number in prune(border(settings.KEEP_DAYS), seconds=PASS_SECONDS).items():
                 counters.tell("pruned_rows", reason=name, number=number)

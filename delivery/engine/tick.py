@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
+from config.long_tasks import one_in_slices
 from config.redis.client import client
 from delivery import lifecycle, live
 from delivery.engine import clock_reading, lease, wakeups
@@ -48,7 +49,14 @@ def _alone(move: Callable[[Run], Run], run: Run) -> None:
 
 
 def take_back_canceled() -> None:
-    """Skip what canceled runs have left: a slice of each in turn, so that a large run delays no other."""
+    """Skip what canceled runs have left, unless a tick of this process is at it: slow slices must not add up."""
+    with one_in_slices("canceled runs") as free:
+        if free:
+            _take_back_some()
+
+
+def _take_back_some() -> None:
+    """Skip a slice of each canceled run in turn, so that a large run delays no other."""
     to_skip = Run.objects.canceling().filter(Q(pending__gt=0) | Q(sending=0))
     runs = deque(to_skip.order_by("canceled_at").values_list("pk", flat=True)[:MOST_SLICES])
     for _ in range(MOST_SLICES):

@@ -20,10 +20,12 @@ django.setup()
 from django.db import connection, transaction  # noqa: E402 - models are ready only now
 
 from accounts.models import Account, Limit, Recipient, User  # noqa: E402
+from accounts.recipients import consent  # noqa: E402
 from activity.models import Attempt  # noqa: E402
 from delivery import lifecycle  # noqa: E402
 from delivery.engine import wakeups  # noqa: E402
 from delivery.models import Run, RunTarget  # noqa: E402
+from delivery.states import PauseReason  # noqa: E402
 from reminders.fire import fire as fire_reminder  # noqa: E402
 from reminders.models import Part, Reminder, ReminderAccount  # noqa: E402
 from reminders.scheduling import schedule as schedule_reminder  # noqa: E402
@@ -156,6 +158,19 @@ def start_account(*, account: int) -> None:
     lifecycle.start_account(Account.objects.get(pk=account))
 
 
+def pause(*, run: int) -> None:
+    lifecycle.pause(Run.objects.get(pk=run), reason=PauseReason.OPERATOR)
+
+
+def opt_out(*, run: int, count: int) -> list[str]:
+    """Opt out the last recipients of a run that have nothing yet, and answer with their addresses."""
+    waiting = RunTarget.objects.filter(run_id=run, status="pending").select_related("recipient")
+    people = [target.recipient for target in waiting.order_by("-pk")[:count]]
+    for person in people:
+        consent.opt_out(person, how="Wrote STOP.")
+    return [person.address for person in people]
+
+
 def resume(*, run: int) -> None:
     lifecycle.resume(Run.objects.get(pk=run))
 
@@ -200,6 +215,8 @@ VERBS: dict[str, Callable[..., Any]] = {
         begun,
         account,
         start_account,
+        pause,
+        opt_out,
         resume,
         cancel,
         send_pumps,

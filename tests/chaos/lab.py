@@ -38,6 +38,9 @@ TIMINGS = {
 }
 
 
+NO_OTHERS: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
     """An account, under its number here and its name at the gateway."""
@@ -104,10 +107,17 @@ class Lab:
 
     # Workers.
 
-    def start_worker(self, *, threads: int = 16, share: str = "1/1", island: Island | None = None) -> Program:
-        """A worker that consumes the queues of its share, on this host or on an island."""
+    def start_worker(
+        self,
+        *,
+        threads: int = 16,
+        share: str = "1/1",
+        island: Island | None = None,
+        timings: Mapping[str, str] = NO_OTHERS,
+    ) -> Program:
+        """A worker that consumes the queues of its share, on this host or on an island, with timings of its own."""
         name = self._new_name("worker")
-        env = self.env | {"ACCOUNT_SHARE": share} | (island.env if island else {})
+        env = self.env | {"ACCOUNT_SHARE": share, **timings} | (island.env if island else {})
         prefix = island.prefix if island else ()
         worker = programs.worker(name, threads=threads, env=env, folder=self.servers.home, prefix=prefix)
         self.workers.append(worker)

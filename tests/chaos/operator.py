@@ -134,6 +134,14 @@ class Operator:
     def start_account(self, account: int) -> None:
         self._ask("start_account", account=account)
 
+    def pause(self, run: int) -> None:
+        self._ask("pause", run=run)
+
+    def opt_out(self, run: int, *, count: int) -> list[str]:
+        """Opt out the last recipients of a run, and return their addresses."""
+        addresses: list[str] = self._ask("opt_out", run=run, count=count)
+        return addresses
+
     def resume(self, run: int) -> None:
         self._ask("resume", run=run)
 

@@ -1,5 +1,6 @@
 """`manage.py prune` and KEEP_DAYS: what is old goes in slices, what is needed stays, and a dry run removes nothing."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
@@ -17,6 +18,7 @@ from accounts.models import GroupSync, Import, ImportRow, TestMessage, User
 from activity.models import Attempt, Inbound, Notification
 from activity.pruning import prune, rows
 from activity.tasks import prune as task
+from config.long_tasks import one_pass
 from tests.factories import (
     AttemptFactory,
     GroupSyncFactory,
@@ -74,6 +76,23 @@ def test_an_old_row_between_new_ones_is_found() -> None:
 def test_a_change_of_consent_decides_over_earlier_ones_and_stays() -> None:
     aged(InboundFactory.create(kind=Inbound.Kind.CONSENT, state="out"), "created_at")
     assert prune.prune(prune.border(90)).total() == 0
+
+
+def test_replies_are_fetched_while_old_rows_are_removed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.KEEP_DAYS = 90
+    free: list[bool] = []
+
+    def removing(*_: object, **__: object) -> Counter[str]:
+        task()  # a pass of the next ten minutes: it ends at once
+        with one_pass("poll") as polls, one_pass("probe") as probes:
+            free.extend([polls, probes])
+        return Counter()
+
+    monkeypatch.setattr(prune, "prune", removing)
+    task()
+    assert free == [True, True]
 
 
 def test_an_import_goes_with_its_rows_unless_it_is_at_work() -> None:

@@ -68,6 +68,23 @@ def test_a_tick_that_dies_in_a_slice_loses_nothing(owner: User, monkeypatch: pyt
     assert run.status == RunStatus.CANCELED
 
 
+def test_ticks_that_come_while_one_takes_back_leave_it_alone(
+    owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, take_back, slices = lifecycle.cancel(running(owner)), lifecycle.take_back, []
+
+    def slow(run_id: int, *, most: int) -> bool:
+        slices.append(run_id)
+        take_back_canceled()  # the next tick, in another thread of the worker
+        return take_back(run_id, most=most)
+
+    monkeypatch.setattr(lifecycle, "take_back", slow)
+    take_back_canceled()
+    assert slices == [run.pk, run.pk]
+    take_back_canceled()
+    assert len(slices) == 4, "the next tick goes on"
+
+
 def test_a_long_run_does_not_keep_a_short_one_waiting(owner: User) -> None:
     long, short = lifecycle.cancel(running(owner)), lifecycle.cancel(running(owner, recipients=2))
     take_back_canceled()
