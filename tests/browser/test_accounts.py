@@ -15,7 +15,7 @@ from accounts.models.account import Channel
 from delivery.pages.offers import offers
 from reminders.conversations import replies
 from sandbox.process import SandboxProcess
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import PATIENCE, NewPage
 from tests.factories import AccountFactory, OperatorFactory, RunAccountFactory, RunFactory
 
 pytestmark = pytest.mark.browser
@@ -63,7 +63,7 @@ def test_an_account_is_added_paired_and_paused(
     expect(page.locator("#typed-code")).to_have_text(re.compile(r"^\w{4}-\w{4}$"))
 
     gateway.behave("choir-phone", state="WORKING")  # somebody scans it
-    expect(page.get_by_text("choir-phone is paired and ready to send.")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("choir-phone is paired and ready to send.")).to_be_visible()
     expect(page.get_by_text("Ready. Nothing to send.")).to_be_visible()
 
     page.get_by_role("button", name="Pause").click()
@@ -83,7 +83,7 @@ def test_the_page_follows_what_its_service_reports(
     gateway.behave("sports-phone", state="STOPPED")
     page.wait_for_timeout(300)
     _until_reported(account, page)
-    expect(page.get_by_role("heading", name="Offline")).to_be_visible(timeout=15_000)
+    expect(page.get_by_role("heading", name="Offline")).to_be_visible()
     gateway.behave("sports-phone", state="WORKING")
     page.get_by_role("button", name="Reconnect").click()
     expect(page.get_by_text("sports-phone is connected.")).to_be_visible()
@@ -91,7 +91,7 @@ def test_the_page_follows_what_its_service_reports(
 
 def _until_reported(account: Account, page: Page) -> None:
     """The work of the task that a worker would do."""
-    for _ in range(100):
+    for _ in range(PATIENCE * 10):
         replies.work(account.pk)
         account.refresh_from_db()
         if account.status == "offline":

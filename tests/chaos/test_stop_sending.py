@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 from tests.chaos.evidence import part_keys
 from tests.chaos.lab import Lab
@@ -23,7 +22,7 @@ def test_nothing_leaves_between_the_stop_and_the_start_also_over_a_restart(lab: 
     lab.asked(senders, 30)
 
     manage(lab, "stop_sending", "--reason", "a test")
-    time.sleep(1)  # what had been handed over arrives
+    lab.until(lambda: all(lab.operator.run(run).sending == 0 for run in runs), "what had begun has arrived")
     held = [len(sender.seen.received()) for sender in senders]
     assert sum(held) < 3 * TARGETS
     lab.kill_workers()
