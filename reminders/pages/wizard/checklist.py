@@ -16,6 +16,7 @@ from reminders.conversations.second_message import hours
 from reminders.headcount import Texts, headcount, lacks, texts_of
 from reminders.models import Part, Reminder
 from reminders.readiness import Problem, Step, problems
+from reminders.same_text import same_text_warning
 from reminders.schedule_words import words_of
 
 PAGES = {
@@ -63,8 +64,9 @@ def checklist(reminder: Reminder, *, now: datetime) -> Checklist:
     reached = headcount(reminder, ids, texts=texts)
     parts = list(reminder.parts.order_by("role", "position"))
     wrong = problems(reminder, now=now, reached=reached)
+    warnings = [*_about_variables(reached, texts), same_text_warning(reminder, accounts, reached)]
     points = [
-        _message(reminder, parts, texts, wrong, warnings=_about_variables(reached, texts)),
+        _message(reminder, parts, texts, wrong, warnings=list(filter(None, warnings))),
         _accounts(reminder, accounts, wrong),
         _recipients(reminder, reached, wrong),
         _when(reminder, wrong),

@@ -1,5 +1,6 @@
 """The last step: what will happen, what is wrong and where to mend it, and the button that says what it does."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -263,3 +264,42 @@ def test_the_page_takes_as_many_queries_for_many_recipients(
     reminder = ready(owner, accounts=accounts, recipients=people, parts=3)
     with django_assert_max_num_queries(26):
         logged_in.get(url(reminder))
+
+
+def warned(owner: User, client: Client, *, group: bool = False, profile: str = "", **values: Any) -> str:
+    """Return the warning about the same text to 60 recipients; empty if there is none."""
+    account = AccountFactory.create(owner=owner, **({"profile": profile} if profile else {}))
+    people = RecipientFactory.create_batch(60, owner=owner, group=group, fields=values.pop("fields", {}))
+    reminder = ReminderFactory.create(owner=owner, accounts=[account], recipients=people, parts=0)
+    PartFactory.create(reminder=reminder, **values)
+    page = client.get(url(reminder)).content.decode()
+    found = re.search(r"[^>]*nearly the same text[^<]*", page)
+    return found[0].strip() if found else ""
+
+
+def test_review_warns_where_many_people_would_get_the_same_text(logged_in: Client, owner: User) -> None:
+    text = "{{ name }}, the water is turned off on Friday from nine to eleven. Keep some water in bottles."
+    assert "All 60 people" in warned(owner, logged_in, text=text)
+    choice = (
+        "{Hi|Hello} {{ name }}, the water is turned off on Friday from nine to eleven. Keep some in bottles."
+    )
+    assert "All 60 people" in warned(owner, logged_in, text=choice, other_wordings=[])
+
+
+def test_review_does_not_warn_about_groups_newsletters_and_texts_that_differ(
+    logged_in: Client, owner: User
+) -> None:
+    text = "The water is turned off on Friday."
+    assert warned(owner, logged_in, text=text, group=True) == ""
+    assert warned(owner, logged_in, text=text, profile="email_newsletter") == ""
+    others = ["On Friday from nine there is no water.", "Please note: no water in the pipes this Friday."]
+    assert warned(owner, logged_in, text=text, other_wordings=others) == ""
+
+
+def test_a_warning_about_the_same_text_stops_nothing(logged_in: Client, owner: User) -> None:
+    people = RecipientFactory.create_batch(60, owner=owner)
+    reminder = ready(owner, recipients=people)
+    assert "nearly the same text" in logged_in.get(url(reminder)).content.decode()
+    logged_in.post(url(reminder), {"do": "schedule"})
+    reminder.refresh_from_db()
+    assert reminder.status == Reminder.Status.SCHEDULED
