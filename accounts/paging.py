@@ -37,7 +37,7 @@ def page_of(
     anchor = _anchor(rows, address.get("before") or address.get("after") or "", by)
     descending = newest_first != backwards
     if anchor is not None:
-        rows = rows.filter(_beyond(by, *anchor, descending=descending))
+        rows = rows.filter(beyond(by, *anchor, descending=descending))
     sign = "-" if descending else ""
     found = list(rows.order_by(f"{sign}{by}", f"{sign}id")[: size + 1])
     more, found = len(found) > size, found[:size]
@@ -61,7 +61,7 @@ def _anchor(rows: QuerySet[M], pk: str, by: str) -> tuple[object, int] | None:
     return rows.order_by().filter(pk=int(pk)).values_list(by, "id").first()
 
 
-def _beyond(by: str, value: object, pk: int, *, descending: bool) -> Q:
+def beyond(by: str, value: object, pk: int, *, descending: bool) -> Q:
     """Return the condition for rows after (value, pk). The outer bound lets the index find the position."""
     way = "lt" if descending else "gt"
     return Q(**{f"{by}__{way}e": value}) & (Q(**{f"{by}__{way}": value}) | Q(**{f"id__{way}": pk}))

@@ -36,11 +36,20 @@ OWNER_PATHS = {
     "reminders.FollowUpStep": "reminder__owner",
     "reminders.Part": "reminder__owner",
     "reminders.ReminderAccount": "reminder__owner",
+    "api.ApiKey": "person",
+    "api.StoredAnswer": "key__person",
 }
 
 # Rows that belong to one person only: a team mate must not raise their own access, nor listen to another's browser.
 NEVER_SHARED = frozenset(
-    {"accounts.OwnAddress", "accounts.TeamMate", "accounts.User", "activity.PushSubscription"}
+    {
+        "accounts.OwnAddress",
+        "accounts.TeamMate",
+        "accounts.User",
+        "activity.PushSubscription",
+        "api.ApiKey",
+        "api.StoredAnswer",
+    }
 )
 
 # Tables so large that it pays to look up the owners first: the planner uses the index on owners it is given.

@@ -94,9 +94,11 @@ INSTALLED_APPS = [
     "accounts",
     "delivery",
     "reminders",
+    "api",
 ]
 
 MIDDLEWARE = [
+    "api.middleware.ProblemAnswers",
     "config.web.proxies.ForwardedAddress",
     "config.web.odd_requests.RefuseOddRequests",
     "django.middleware.security.SecurityMiddleware",
@@ -312,6 +314,9 @@ PRIVATE_NETWORKS_CHOSEN = bool(env.text("PRIVATE_NETWORKS"))  # else the start l
 
 # Incoming webhooks: the most that a service may send at once.
 WEBHOOK_MAX_BYTES = env.whole("WEBHOOK_MAX_BYTES", 1_048_576, 1024, 33_554_432)
+
+# The HTTP API (docs/api.md): the most requests of one key.
+API_PER_MINUTE = env.whole("API_PER_MINUTE", 600, 1, 100_000)
 
 # Web push (docs/notifications.md): all three or none.
 VAPID_PUBLIC_KEY = env.text("VAPID_PUBLIC_KEY")

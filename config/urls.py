@@ -11,6 +11,7 @@ from activity.metrics.page import metrics
 from activity.pages.dashboard import dashboard
 from activity.pages.notifications import service_worker
 from activity.pages.style_and_errors import styleguide
+from api.site import api
 from delivery.inbound.webhooks import hook
 from delivery.pages.sending import sending
 
@@ -24,6 +25,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sending/", sending, name="sending"),
     path("activity/", include("activity.pages.urls")),
     path("notifications/", include("activity.pages.notification_urls")),
+    path("api/v1/", api.urls),
+    path("keys/", include("api.pages.urls")),
     path("live/", live_state, name="live"),
     path("sw.js", service_worker, name="service_worker"),
     path("login/", Login.as_view(), name="login"),

@@ -36,6 +36,8 @@ from accounts.models import (
 )
 from accounts.models.account import Action, Channel
 from activity.models import Attempt, Inbound, Notification, PushSubscription
+from api.models import ApiKey, StoredAnswer
+from api.scopes import Scope
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
 from delivery.states import PauseReason, RunStatus, TargetStatus
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
@@ -584,6 +586,36 @@ class FollowUpFactory(Factory[FollowUp]):
     step = SubFactory(FollowUpStepFactory, reminder=SelfAttribute("..target.run.reminder"))
     recipient = SelfAttribute("target.recipient")
     due_at = from_now(hours=24)
+
+
+class ApiKeyFactory(Factory[ApiKey]):
+    """A key whose secret nobody knows; `api.keys.issue` makes one that can be used."""
+
+    class Meta:
+        model = ApiKey
+
+    class Params:
+        revoked = Trait(revoked_at=now())
+        ended = Trait(ends_at=from_now(days=-1))
+
+    person = SubFactory(OperatorFactory)
+    name = Sequence(lambda n: f"Program {n}")
+    prefix = Sequence(lambda n: f"{n:012x}")
+    digest = Sequence(lambda n: hashlib.sha256(f"key {n}".encode()).hexdigest())
+    scopes = LazyFunction(lambda: [scope.value for scope in Scope])
+
+
+class StoredAnswerFactory(Factory[StoredAnswer]):
+    class Meta:
+        model = StoredAnswer
+
+    key = SubFactory(ApiKeyFactory)
+    name = Sequence(lambda n: f"request-{n}")
+    fingerprint = Sequence(lambda n: hashlib.sha256(f"request {n}".encode()).hexdigest())
+    status = 200
+    content_type = "application/json"
+    body = "{}"
+    created_at = now()
 
 
 # For tests that go over all models.

@@ -7,11 +7,12 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from accounts.access import touched
+from accounts.access import touched, user_of
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account, Limit
 from delivery.engine import wakeups
 from delivery.limits.lookup import merged
+from delivery.limits.own import save_limits
 from delivery.pages import account_facts
 from delivery.pages.forms import AccountForm, CredentialsForm, LimitForm, PaceForm
 from delivery.pages.offers import offer
@@ -58,7 +59,7 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
         for held in account_facts.explained(account)
     ]
     if given is not None and all(form.is_valid() for _, form in shown):
-        _save_limits(account, [form for _, form in shown])
+        save_limits(account, [form.instance for _, form in shown], by=user_of(request))
         messages.success(request, "Limits saved. They apply in a few seconds.")
         return redirect("accounts:page", pk)
     return render(request, "accounts/account_limits.html", {"account": account, "shown": shown})
@@ -68,16 +69,6 @@ def _limit_form(given: QueryDict | None, limit: Limit) -> LimitForm:
     form = LimitForm(given, prefix=limit.action, instance=limit)
     form.hint(merged(limit.account, limit.action, None).limits)
     return form
-
-
-@transaction.atomic
-def _save_limits(account: Account, forms: list[LimitForm]) -> None:
-    for form in forms:
-        if not form.says_nothing:
-            form.save()
-        elif form.instance.pk:
-            form.instance.delete()
-    wakeups.wake_on_commit([account.pk])
 
 
 @transaction.atomic

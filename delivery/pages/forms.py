@@ -144,10 +144,6 @@ class LimitForm(ModelForm[Limit]):
         if any(given) and not all(given):
             self.add_error(other if given[0] else one, sentence)
 
-    @property
-    def says_nothing(self) -> bool:
-        return all(self.cleaned_data.get(name) is None for name in self.fields)
-
 
 class CredentialsForm(forms.Form):
     """The credentials that a transport needs. An empty field keeps its stored secret, which is never shown."""

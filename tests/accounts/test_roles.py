@@ -28,11 +28,12 @@ from accounts.models import (
 )
 from accounts.roles import NEVER_SHARED, may_touch, owner_path, require_touch, touchable, visible
 from activity.models import Attempt, Inbound, Notification, PushSubscription
+from api.models import ApiKey, StoredAnswer
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from tests import factories as f
 
-APPS = ("accounts", "reminders", "delivery", "activity")
+APPS = ("accounts", "reminders", "delivery", "activity", "api")
 # People are nobody's: superusers alone manage them, in the admin.
 OWNERLESS = {User}
 
@@ -64,6 +65,8 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Media: lambda owner: f.MediaFactory.create(owner=owner),
     Part: lambda owner: f.PartFactory.create(reminder__owner=owner),
     Reminder: lambda owner: f.ReminderFactory.create(owner=owner),
+    ApiKey: lambda owner: f.ApiKeyFactory.create(person=owner),
+    StoredAnswer: lambda owner: f.StoredAnswerFactory.create(key__person=owner),
     ReminderAccount: lambda owner: f.ReminderAccountFactory.create(reminder__owner=owner),
 }
 

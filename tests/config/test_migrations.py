@@ -18,6 +18,7 @@ LAST = {
     "delivery": "0014_sessions_of_accounts",
     "reminders": "0003_plain_words",
 }
+NEW_APPS = ("api",)  # which that release does not have
 # What is done nevertheless: the migration, the problem as it is reported, and why the last release survives it.
 ALLOWED: dict[tuple[str, str], dict[str, str]] = {
     ("delivery", "0018_success_without_left_out"): {
@@ -36,11 +37,12 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
 def new_migrations() -> list[Migration]:
     """Return the migrations of our apps since the last release, in the order in which they are applied."""
     graph = MigrationLoader(None).graph
+    ours = {*LAST, *NEW_APPS}
     released = {node for app, name in LAST.items() for node in graph.forwards_plan((app, name))}
     order: list[tuple[str, str]] = []
     for leaf in sorted(graph.leaf_nodes()):
         order += [node for node in graph.forwards_plan(leaf) if node not in order]
-    return [graph.nodes[node] for node in order if node[0] in LAST and node not in released]
+    return [graph.nodes[node] for node in order if node[0] in ours and node not in released]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,45 @@
+"""Finds the rows that a request names: 404 where the person may not see one, 403 where they may not change it."""
+
+from typing import TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+
+from accounts.models import User
+from accounts.roles import owners_for, require_touch, visible
+from api.access import person_of
+from api.problems import invalid
+
+M = TypeVar("M", bound=Model)
+
+
+def seen(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
+    return get_object_or_404(visible(rows, person_of(request)), pk=pk)
+
+
+def touched(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
+    row = seen(rows, request, pk)
+    require_touch(row, person_of(request))
+    return row
+
+
+def owner_for(request: HttpRequest, owner: int | None) -> User:
+    """Return the person for whom something is added: the key's person, or one who lets them operate."""
+    person = person_of(request)
+    if owner is None or owner == person.pk:
+        return person
+    found = owners_for(person).filter(pk=owner).first()
+    if found is None:
+        raise PermissionDenied("You may not add anything for this owner. Ask them to make you an operator.")
+    return found
+
+
+def all_of(rows: QuerySet[M], request: HttpRequest, ids: list[int], field: str) -> list[M]:
+    """Return the rows with these ids in their order; raises a problem that names the ids that are not there."""
+    found = {row.pk: row for row in visible(rows.filter(pk__in=ids), person_of(request))}
+    missing = [pk for pk in ids if pk not in found]
+    if missing:
+        raise invalid(field, f"Not found: {', '.join(map(str, missing[:10]))}. Check the ids.")
+    return [found[pk] for pk in dict.fromkeys(ids)]

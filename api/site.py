@@ -1,0 +1,33 @@
+"""The API as one object: its routes, its parser, its errors and its description."""
+
+from typing import Any
+
+from ninja import NinjaAPI
+
+from api import description
+from api.door import serve, whole
+from api.errors import handle_in
+from api.parsing import StrictParser
+from api.routes import accounts, me
+
+
+class Api(NinjaAPI):
+    """Describes what every route shares, which django-ninja does not know: errors, limits, idempotency, scopes."""
+
+    def get_openapi_schema(self, **given: Any) -> Any:
+        return description.completed(super().get_openapi_schema(**given), self)
+
+
+api = Api(
+    title="Paceline",
+    version="1",
+    description=description.TEXT,
+    urls_namespace="api",
+    docs_url=None,
+    parser=StrictParser(),
+)
+handle_in(api)
+api.default_router.add_decorator(serve, mode="view")
+api.default_router.add_decorator(whole, mode="operation")
+api.add_router("/me", me.router)
+api.add_router("/accounts", accounts.router)

@@ -1,0 +1,72 @@
+"""The page of one's own keys."""
+
+import re
+
+import pytest
+from django.contrib.messages import get_messages
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import User
+from api.models import ApiKey
+from tests.factories import ApiKeyFactory
+
+PAGE = "/keys/"
+
+
+@pytest.fixture
+def own(client: Client, owner: User) -> Client:
+    client.force_login(owner)
+    return client
+
+
+def test_a_new_key_is_shown_once_and_works(own: Client) -> None:
+    answer = own.post(PAGE, {"name": "CRM", "scopes": ["read"], "last_day": ""})
+    found = re.search(r"paceline_[0-9a-f]{12}_[\w-]{43}", answer.content.decode())
+    assert found is not None
+    assert "no-store" in answer["Cache-Control"]
+    assert found[0] not in own.get(PAGE).content.decode()
+    told = Client().get("/api/v1/me", headers={"Authorization": f"Bearer {found[0]}"})
+    assert (told.status_code, told.json()["scopes"]) == (200, ["read"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"name": "", "scopes": ["read"]}, "required"),
+        ({"name": "CRM"}, "Choose at least one."),
+        ({"name": "CRM", "scopes": ["read"], "last_day": "2001-01-01"}, "Choose a later one."),
+    ],
+)
+def test_what_is_missing_is_said(own: Client, typed: dict[str, object], told: str) -> None:
+    assert told in own.post(PAGE, typed).content.decode()
+    assert not ApiKey.objects.exists()
+
+
+def test_a_key_is_revoked_at_once(own: Client, owner: User) -> None:
+    key = ApiKeyFactory.create(person=owner, name="CRM")
+    answer = own.post(reverse("api_keys:revoke", args=[key.pk]))
+    assert [str(m) for m in get_messages(answer.wsgi_request)] == [
+        "The key “CRM” was revoked. It no longer works."
+    ]
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert "Revoke</button>" not in own.get(PAGE).content.decode()
+
+
+def test_nobody_else_sees_or_revokes_it(client: Client, owner: User, mate: User, staff: User) -> None:
+    key = ApiKeyFactory.create(person=owner, name="CRM of the owner")
+    for person in (mate, staff):
+        client.force_login(person)
+        assert "CRM of the owner" not in client.get(PAGE).content.decode()
+        assert client.post(reverse("api_keys:revoke", args=[key.pk])).status_code == 404
+
+
+def test_staff_revoke_keys_in_the_admin(client: Client, owner: User, staff: User) -> None:
+    key = ApiKeyFactory.create(person=owner)
+    client.force_login(staff)
+    client.post(
+        reverse("admin:api_apikey_changelist"), {"action": "revoke", "_selected_action": [str(key.pk)]}
+    )
+    key.refresh_from_db()
+    assert key.revoked_at is not None
