@@ -158,7 +158,17 @@ def claim(
     ]
 
 
-LET_GO = """
+# Whether the account of the target `t` may write to the recipient `p` while first contacts are locked. A message that
+# was reported as not delivered does not make its recipient known. LIMIT keeps PostgreSQL from reading all sent targets
+# at once, as it does for a mere EXISTS that it expects to ask often.
+KNOWN = """
+(p.kind IN ('group', 'room') OR p.last_inbound_at IS NOT NULL OR (
+    SELECT true FROM delivery_runtarget earlier
+    WHERE earlier.recipient_id = t.recipient_id AND earlier.account_id = t.account_id
+      AND earlier.status = 'sent' AND earlier.error = '' LIMIT 1
+) IS NOT NULL)
+"""
+LET_GO = f"""
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r
     WHERE r.id IN (SELECT t.run_id FROM delivery_runtarget t WHERE t.id = ANY(%(targets)s::bigint[]))
@@ -170,7 +180,11 @@ WITH locked AS MATERIALIZED (
         settled_at = CASE WHEN no.why = '' THEN NULL ELSE %(now)s END,
         claimed_at = NULL,
         attempts = t.attempts - (t.begun_at IS NOT NULL)::int,
-        begun_at = NULL
+        begun_at = NULL,
+        not_before = COALESCE((
+            SELECT GREATEST(t.not_before, a.first_contacts_until) FROM accounts_account a
+            WHERE a.id = t.account_id AND a.first_contacts_until > %(now)s AND NOT {KNOWN}
+        ), t.not_before)
     FROM accounts_recipient p, LATERAL (
         SELECT CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out' WHEN p.blocked_at IS NOT NULL THEN 'blocked'
                     WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS why
@@ -186,14 +200,15 @@ SET sending = r.sending - c.moved, pending = r.pending + c.pending, skipped = r.
     left_out = r.left_out + c.moved - c.pending
 FROM counts c WHERE r.id = c.run_id
 RETURNING r.id
-"""
+"""  # noqa: S608 - made of constants
 
 
 def let_go(targets: Iterable[int], *, fence: int, now: datetime, begun: bool = False) -> list[int]:
     """Give back targets that were claimed and not begun; return their runs.
 
-    A recipient who may not get the message any more is skipped. With `begun`, give back begun targets too: only for
-    the pump that began them and kept them back. That counts no attempt.
+    A recipient who may not get the message any more is skipped; one to whom the account may not write for now waits.
+    With `begun`, give back begun targets too: only for the pump that began them and kept them back. That counts no
+    attempt.
     """
     arguments = {"targets": list(targets), "fence": fence, "now": now, "begun": begun}
     return [row[0] for row in execute(LET_GO, arguments)]

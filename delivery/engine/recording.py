@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from delivery.engine.claims import KNOWN
 from delivery.engine.sql import Query, Rows
 from delivery.states import RunStatus, TargetStatus
 
@@ -24,13 +25,17 @@ FARTHEST_AHEAD: Final = timedelta(seconds=1)  # of an intent before its message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A pump's wish to send one part to one target, when it first wished so, and when the message is to leave."""
+    """A pump's wish to send one part to one target, when it first wished so, and when the message is to leave.
+
+    `address` is where it is to go: the recipient may have got another one since the target was claimed.
+    """
 
     target_id: int
     part: int
     fence: int
     wished_at: datetime
     leaves_at: datetime | None = None  # None: at once
+    address: str | None = None  # None: wherever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +116,17 @@ class Counts:
 # Every leave names the wish that it answers, by its place in the batch: pumps share the statement, and a pump that
 # lost its account can ask for the same target as the one that has it now.
 #
+# A recipient whose address was edited since gets nothing at the old one; nor does a new person while the service locks
+# first contacts. Targets may have been claimed a minute before.
+#
 # An intent may be written a moment before its message leaves. `begun_at` is then the time at which it leaves: the
 # ledger repeats it, and a message counts on the day on which it left.
-BEGIN: Final = """
+BEGIN: Final = f"""
 WITH wanted AS MATERIALIZED (
     SELECT t.id, w.place, w.at, r.closes_at
     FROM unnest(%(target)s::bigint[], %(part)s::int[], %(fence)s::bigint[], %(wished_at)s::timestamptz[],
-                %(at)s::timestamptz[])
-         WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, place)
+                %(at)s::timestamptz[], %(address)s::text[])
+         WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, address, place)
     JOIN delivery_runtarget t ON t.id = w.target_id
     JOIN delivery_run r ON r.id = t.run_id
     JOIN accounts_account a ON a.id = t.account_id
@@ -129,6 +137,8 @@ WITH wanted AS MATERIALIZED (
       AND clock_timestamp() >= %(now)s - %(tolerance)s::interval
       AND a.fence = w.fence AND a.status = 'active'
       AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
+      AND p.address = COALESCE(w.address, p.address)
+      AND (COALESCE(a.first_contacts_until <= clock_timestamp(), true) OR {KNOWN})
       AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
                       WHERE s.ended_at IS NULL AND COALESCE(s.owner_id, a.owner_id) = a.owner_id)
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -136,7 +146,7 @@ WITH wanted AS MATERIALIZED (
 UPDATE delivery_runtarget t SET begun_at = wanted.at, attempts = t.attempts + (t.begun_at IS NULL)::int
 FROM wanted WHERE t.id = wanted.id
 RETURNING wanted.place, t.id, t.parts_done, t.fence, t.attempts, clock_timestamp(), wanted.closes_at
-"""
+"""  # noqa: S608 - made of constants
 
 
 def begin(
@@ -153,6 +163,7 @@ def begin(
         "fence": [intent.fence for intent in intents],
         "wished_at": [intent.wished_at for intent in intents],
         "at": moments,
+        "address": [intent.address for intent in intents],
         "now": now,
         "guard": guard,
         "tolerance": tolerance,

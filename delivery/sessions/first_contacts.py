@@ -1,7 +1,8 @@
 """Handles locks on first contacts: a service stops messages to people an account never wrote to (WhatsApp's "463").
 
 Known chats continue. Only first contacts wait: their `not_before` moves behind the lock wherever they are pending,
-and a run that starts or continues under a lock does the same. So the engine does not need to know about locks.
+and a run that starts or continues under a lock does the same. A pump may have claimed others a minute ahead: BEGIN
+refuses them (`engine/recording.py`), and as they are given back they wait, too (`engine/claims.py`).
 """
 
 from collections.abc import Sequence
@@ -15,17 +16,10 @@ from accounts.models import Account, User
 from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import wakeups
+from delivery.engine.claims import KNOWN
 
 USUAL = timedelta(hours=24)  # used where the service does not say how long
 
-# A message that was reported as not delivered does not make its recipient known.
-KNOWN = """
-(p.kind IN ('group', 'room') OR p.last_inbound_at IS NOT NULL OR EXISTS (
-    SELECT 1 FROM delivery_runtarget earlier
-    WHERE earlier.recipient_id = t.recipient_id AND earlier.account_id = t.account_id
-      AND earlier.status = 'sent' AND earlier.error = ''
-))
-"""
 HOLD = f"""
 UPDATE delivery_runtarget held SET not_before = a.first_contacts_until
 FROM delivery_runtarget t

@@ -80,7 +80,12 @@ class Outgoing:
         now = datetime.now(UTC)
         ahead = timedelta(seconds=max(0.0, self.at - time.monotonic()))
         return Intent(
-            target_id=self.target_id, part=self.part, fence=fence, wished_at=now, leaves_at=now + ahead
+            target_id=self.target_id,
+            part=self.part,
+            fence=fence,
+            wished_at=now,
+            leaves_at=now + ahead,
+            address=self.target.address,
         )
 
     def request(self) -> SendRequest | Rejected:

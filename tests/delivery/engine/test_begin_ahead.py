@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from pytest_django import Settings
 
+from accounts.models import Recipient
 from activity.models import Attempt
 from delivery import lifecycle
 from delivery.engine import claims, pump, recording
@@ -15,9 +16,11 @@ from delivery.engine.recording import FARTHEST_AHEAD, Intent
 from delivery.engine.shift import agenda, shift
 from delivery.engine.sql import run as run_query
 from delivery.models import Run, RunTarget
+from delivery.sessions import first_contacts
 from delivery.states import PauseReason, TargetStatus
 from tests.delivery.engine.test_last_look import until
-from tests.delivery.stage import Stage, abandon, add_up, counted, serve
+from tests.delivery.stage import Stage, abandon, add_up, counted, pumping, serve
+from tests.factories import RecipientFactory
 
 GAP = {"gap_min": 0.6, "gap_max": 0.6}
 SLACK = timedelta(milliseconds=2)
@@ -111,3 +114,44 @@ def test_a_clock_that_was_set_back_dates_no_message_far_ahead(stage: Stage) -> N
     assert begun is not None
     assert (begun.at, begun.written) == (now + FARTHEST_AHEAD, now)
     assert run.targets.get().begun_at == begun.at
+
+
+LONG = {"gap_min": 0.3, "gap_max": 0.3}  # seconds; all targets are claimed at once
+
+
+def test_new_people_who_were_claimed_ahead_get_nothing_once_first_contacts_are_locked(
+    stage: Stage, quick: Settings
+) -> None:
+    quick.HORIZON_SECONDS = 10
+    account = stage.account(limits=LONG)
+    group = RecipientFactory.create(owner=stage.owner, group=True)
+    run = stage.fire(account, to=[*stage.recipients(8), group])
+    with pumping(stage, account, after=2):
+        until = datetime.now(UTC) + timedelta(hours=6)
+        first_contacts.lock(account, at=datetime.now(UTC), until=until)
+        left = len(stage.received(account))
+    pump.pump(account.pk)
+    received = [line["to"] for line in stage.received(account)]
+    assert len(received) <= left + 2, "the group, and one whose leave was given before"
+    assert group.address in received
+    waiting = run.targets.filter(status=TargetStatus.PENDING)
+    assert waiting.count() == 9 - len(received)
+    assert set(waiting.values_list("not_before", "attempts")) == {(until, 0)}
+    add_up(run)
+
+
+def test_a_recipient_whose_address_was_edited_after_the_claim_gets_it_at_the_new_one(
+    stage: Stage, quick: Settings
+) -> None:
+    quick.HORIZON_SECONDS = 10
+    account = stage.account(limits=LONG)
+    people = stage.recipients(6)
+    run = stage.fire(account, to=people)
+    old = people[-1].address
+    with pumping(stage, account, after=1):
+        Recipient.objects.filter(pk=people[-1].pk).update(address="+60199999999")
+    serve(run, account)
+    received = [line["to"] for line in stage.received(account)]
+    assert old not in received
+    assert received.count("+60199999999") == 1
+    assert counted(run) == {"sent": 6}
