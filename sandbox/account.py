@@ -12,6 +12,7 @@ MINUTE = 60_000
 HOUR = 3_600_000
 FIRST_CODE_MS, NEXT_CODE_MS = 60_000, 20_000
 PAIRING_MS = FIRST_CODE_MS + 5 * NEXT_CODE_MS
+TYPING_MS = 25_000
 TYPEABLE = "ABCDEFGHJKLMNPQRSTVWXYZ123456789"  # without letters that look like others
 
 
@@ -71,6 +72,7 @@ class Account:
         self.accepted = Recent(MINUTE)
         self.delivered = 0
         self.last_at = 0
+        self.typing: tuple[str, int] | None = None  # in which chat, and since when
         self.behaviour = behaviour
         self.dice = Random(behaviour.seed or None)
         self._pairing_since: int | None = None
@@ -100,6 +102,10 @@ class Account:
         if self.state is not State.BANNED:
             self.become(State.STOPPED)
         self.paired = False
+
+    def types_in(self, to: str, now: int) -> bool:
+        """Return whether the account is typing in a chat; a phone shows that for some seconds at most."""
+        return self.typing is not None and self.typing[0] == to and now - self.typing[1] < TYPING_MS
 
     def latency(self) -> float:
         """Return the seconds to wait before the next answer."""

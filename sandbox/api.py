@@ -1,4 +1,4 @@
-"""The gateway's interface under /api/{account}/: messages, media, groups. All requests carry the account's token."""
+"""The gateway under /api/{account}/: messages, media, groups, typing. All requests carry the account's token."""
 
 from urllib.parse import unquote
 
@@ -8,12 +8,13 @@ from sandbox.account import State
 from sandbox.answers import GATEWAY, answer, failure, perform
 from sandbox.gateway import new_handle, now_ms
 from sandbox.groups import group
-from sandbox.incoming import BadRequestError
+from sandbox.incoming import MAX_ADDRESS, BadRequestError, read_object
 from sandbox.media import MAX_SHOWN_BYTES, MAX_UPLOAD_BYTES, Upload
 from sandbox.sessions import admitted
 
 PAGE = 100
 MAX_PAGE = 1000
+SHOWN = ("seen", "typing", "paused")
 
 routes = web.RouteTableDef()
 
@@ -63,6 +64,20 @@ async def groups(request: web.Request) -> web.Response:
     numbers = range(offset, min(offset + limit, account.behaviour.groups))
     found = (group(account.name, number) for number in numbers)
     return answer({"groups": [{"id": g.id, "name": g.name, "size": g.size} for g in found]})
+
+
+@routes.post("/api/{account}/typing")
+async def typing(request: web.Request) -> web.Response:
+    """Show a state in a chat: `{"to": ..., "state": "seen" | "typing" | "paused"}`. It counts nowhere."""
+    account = admitted(request)
+    wish = read_object(await request.read())
+    to, state = wish.get("to"), wish.get("state")
+    if not isinstance(to, str) or not 0 < len(to) <= MAX_ADDRESS:
+        raise BadRequestError(400, "bad_request", "`to` is missing or too long.")
+    if state not in SHOWN:
+        raise BadRequestError(400, "bad_request", f"`state` is one of {', '.join(SHOWN)}.")
+    request.app[GATEWAY].typing(account, to, state, at=now_ms())
+    return web.Response(status=204)
 
 
 def _whole(request: web.Request, name: str, default: int, most: int) -> int:

@@ -162,6 +162,14 @@ class Gateway:
         chat.unread = 0
         self.feed.touch()
 
+    def typing(self, account: Account, to: str, state: str, *, at: int) -> None:
+        """Show “seen” or “typing” in a chat, and write it to the log."""
+        line = _line(at=at, account=account.name, kind="typing")
+        line["to"], line["text"], line["chars"], line["status"] = to, state, len(state), 204
+        self._log.write(line)
+        account.typing = (to, at) if state == "typing" else None
+        self.feed.touch()
+
     def _report(self, account: Account, at: int, event: str, **facts: object) -> None:
         self.reports.add(account.webhook, at=at, account=account.name, event=event, **facts)
 
@@ -229,6 +237,7 @@ class Gateway:
 
     def _show(self, account: Account, line: Line, text: str) -> None:
         account.delivered += 1
+        account.typing = None
         account.last_at = line["at"]
         bubble = Bubble(id=line["id"], at=line["at"], text=text, media=line["media"])
         self.chats.add(account.name, line["to"], bubble)

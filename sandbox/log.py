@@ -17,7 +17,7 @@ class Line(TypedDict):
 
     at: int  # milliseconds since 1970, at receipt
     account: str
-    kind: str  # "message", "media", "reply", "session" (where it reports), "forget" (an account; "": all)
+    kind: str  # "message", "media", "reply", "typing", "session" (where it reports), "forget" (an account; "": all)
     to: str
     key: str  # the Idempotency-Key, or the reference
     idempotent: bool  # whether the key was honoured

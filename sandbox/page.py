@@ -154,6 +154,7 @@ def _thread(gateway: Gateway, account: Account, to: str) -> dict[str, Any]:
         "members": 0 if number is None else group(account.name, number).size,
         "total": chat.total if chat else 0,
         "unread": chat.unread if chat else 0,
+        "typing": account.types_in(to, now_ms()),
         "bubbles": [_bubble(gateway, bubble) for bubble in chat.bubbles] if chat else [],
     }
 

@@ -100,7 +100,11 @@ class AccountAdmin(KeptAdmin[Account]):
         (
             "Pace",
             {
-                "fields": ("group_concurrency", ("warmup_start", "warmup_step", "warmup_ceiling")),
+                "fields": (
+                    "group_concurrency",
+                    "shows_typing",
+                    ("warmup_start", "warmup_step", "warmup_ceiling"),
+                ),
                 "description": "The profile sets the speed; the limits below replace its values. Warm-up raises the "
                 "daily limit after each day without errors. Changing the start, the step or the profile "
                 "restarts the warm-up.",

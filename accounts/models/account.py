@@ -132,6 +132,12 @@ class Account(models.Model):
     group_concurrency = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="Messages at the same time. Leave empty to use the default."
     )
+    shows_typing = models.BooleanField(
+        "show “typing”",
+        default=False,
+        db_default=False,
+        help_text="Mark the chat as seen and show “typing” for a few seconds before each message.",
+    )
     warmup_start = models.PositiveIntegerField(null=True, blank=True, help_text="Messages on the first day.")
     warmup_step = models.PositiveIntegerField(
         null=True, blank=True, help_text="Messages added after each day without errors."

@@ -65,15 +65,17 @@ class PaceForm(ModelForm[Account]):
 
     class Meta:
         model = Account
-        fields = ("group_concurrency", "warmup_start", "warmup_step", "warmup_ceiling")
+        fields = ("group_concurrency", "shows_typing", "warmup_start", "warmup_step", "warmup_ceiling")
         labels = {
             "group_concurrency": "Messages at the same time",
+            "shows_typing": "Show “typing” before each message",
             "warmup_start": "First day",
             "warmup_step": "Added per day",
             "warmup_ceiling": "Maximum",
         }
         help_texts = {
             "group_concurrency": "Leave empty to use the default.",
+            "shows_typing": "Also marks the chat as seen. Lasts a few seconds, inside the gap between messages.",
             **dict.fromkeys(("warmup_start", "warmup_step", "warmup_ceiling"), ""),
         }
 
@@ -83,6 +85,9 @@ class PaceForm(ModelForm[Account]):
         inherited = {"group_concurrency": settings.GROUP_CONCURRENCY}
         if plan := PROFILES[self.instance.profile].warm_up:
             inherited |= {f"warmup_{name}": getattr(plan, name) for name in ("start", "step", "ceiling")}
+        kind = transports.kinds().get(self.instance.transport)
+        if kind is None or not kind.default_capabilities.typing:
+            del self.fields["shows_typing"]
         for name, value in inherited.items():
             self.fields[name].widget.attrs["placeholder"] = str(value)
 

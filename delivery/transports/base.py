@@ -93,6 +93,7 @@ class Capabilities:
     receipts: bool = False  # webhooks report whether a message arrived
     hidden_numbers: bool = False  # `number_behind` returns the number behind an address such as 77@lid
     number_check: bool = False  # `check_number` says whether an address exists
+    typing: bool = False  # `start_typing` shows in a chat that the account is typing
     actions: frozenset[str] = frozenset({"message"})  # the allowed values of `Message.action`
 
 
@@ -401,6 +402,17 @@ class Transport(ABC):
     async def check_number(self, address: str) -> bool:  # noqa: ARG002
         """Return whether the service knows this address; raise UnansweredError."""
         raise NotOfferedError(f"{self.label} cannot check numbers.")
+
+    async def start_typing(self, address: str, seconds: float) -> None:  # noqa: ARG002
+        """Mark a chat as seen, where the service can, and show typing in it; raise UnansweredError.
+
+        The caller waits, and then calls `stop_typing`. A service that ends it by itself is told for how long.
+        """
+        raise NotOfferedError(f"{self.label} cannot show typing.")
+
+    async def stop_typing(self, address: str) -> None:  # noqa: ARG002
+        """End what `start_typing` began; raise UnansweredError."""
+        raise NotOfferedError(f"{self.label} cannot show typing.")
 
     async def number_behind(self, hidden: str) -> str:  # noqa: ARG002
         """Return the open address behind a hidden one, '' where the service does not know it; raise UnansweredError."""

@@ -3,6 +3,7 @@
 import aiohttp
 import pytest
 
+from sandbox.log import read
 from sandbox.process import SandboxProcess
 
 
@@ -79,3 +80,34 @@ async def test_nothing_goes_with_another_token(client: aiohttp.ClientSession, pa
     other = {"Authorization": "Bearer other"}
     async with client.request(method, f"/api/a/{path}", headers=other, json={"phone": "1"}) as answer:
         assert answer.status == 401
+
+
+async def test_seen_and_typing_are_logged_and_shown_and_no_message(
+    client: aiohttp.ClientSession, process: SandboxProcess
+) -> None:
+    async def thread() -> dict[str, object]:
+        async with client.get("/page/view", params={"account": "a", "chat": "+49151"}) as answer:
+            found: dict[str, object] = (await answer.json())["thread"]
+            return found
+
+    for state in ("seen", "typing"):
+        async with client.post("/api/a/typing", json={"to": "+49151", "state": state}) as answer:
+            assert answer.status == 204
+    assert (await thread())["typing"] is True
+    async with client.post("/api/a/typing", json={"to": "+49151", "state": "paused"}) as answer:
+        assert answer.status == 204
+    assert ((await thread())["typing"], (await thread())["total"]) == (False, 0)
+    lines = [line for line in read(process.log) if line["kind"] == "typing"]
+    assert [(line["to"], line["text"], line["delivered"]) for line in lines] == [
+        ("+49151", "seen", False),
+        ("+49151", "typing", False),
+        ("+49151", "paused", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wish", [{}, {"to": "", "state": "typing"}, {"to": "+49", "state": "dancing"}, {"to": 5, "state": "seen"}]
+)
+async def test_typing_that_makes_no_sense_is_refused(client: aiohttp.ClientSession, wish: object) -> None:
+    async with client.post("/api/a/typing", json=wish) as answer:
+        assert answer.status == 400

@@ -66,7 +66,7 @@ class Agenda:
             if first.unchecked and len(self._aside) < self.concurrency:
                 moments.append(first.at - CHECK_AHEAD)
             elif not first.unchecked and self._has_room():
-                moments.append(self._ready_at(first) - patience(first.gap))
+                moments.append(self._ready_at(first) - max(first.typing, patience(first.gap)))
         return min(moments, default=None)
 
     def runs_low(self, now: float) -> bool:
@@ -86,6 +86,17 @@ class Agenda:
             taken.append(heapq.heappop(self._firsts))
             self._aside.append(taken[-1])
         return taken
+
+    def next_typing(self, now: float) -> tuple[str, float] | None:
+        """Return the address of the next message and its time, once, from when typing is shown before it."""
+        first = self._firsts[0] if self._firsts else None
+        if first is None or not first.typing or first.unchecked or not self._has_room():
+            return None
+        ready_at = self._ready_at(first)
+        if ready_at - first.typing > now:
+            return None
+        first.typing = 0.0
+        return first.target.address, ready_at
 
     def checked(self, outgoing: Outgoing) -> None:
         """Put a message back to where it was, unless it was dropped or forgotten meanwhile."""

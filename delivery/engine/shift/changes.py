@@ -29,7 +29,7 @@ EVERY = 1.0  # seconds between two looks
 SEEN = """
 SELECT a.id,
        hashtextextended(ROW(a.status, a.archived_at, a.owner_id, a.transport, a.credentials, a.profile, a.zone,
-                            a.group_concurrency, a.warmup_start, a.warmup_step, a.warmup_ceiling,
+                            a.group_concurrency, a.shows_typing, a.warmup_start, a.warmup_step, a.warmup_ceiling,
                             a.warmup_clean_days, limits.own)::text, 0),
        COALESCE(hashtextextended(work.runs, 0), 0)
 FROM accounts_account a

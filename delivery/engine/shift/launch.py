@@ -15,6 +15,7 @@ from delivery.engine.loop import Landed, NumberChecks, SendRequest, send_loop
 from delivery.engine.shift.agenda import patience
 from delivery.engine.shift.outgoing import Outgoing
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
+from delivery.engine.shift.typing import Typing
 from delivery.engine.wakeups import Rest
 from delivery.outcomes import HeldBack, Rejected
 from delivery.states import WaitReason
@@ -29,6 +30,7 @@ class Launches:
         self.state = state
         self.hear = hear
         self.checks = NumberChecks(state.transport)
+        self.typing = Typing(state.transport)
         self.refusals = 0  # how often in a row nothing that was due could begin
 
     async def launch_due(self) -> None:
@@ -36,6 +38,9 @@ class Launches:
         state = self.state
         for outgoing in state.agenda.set_aside(time.monotonic()):
             self.checks.start(outgoing.target.address, partial(self._number_checked, outgoing))
+        if (shown := state.agenda.next_typing(time.monotonic())) is not None:
+            address, until = shown
+            self.typing.start(address, until=until)
         due = state.agenda.pop_due(time.monotonic())
         if not due:
             return
@@ -59,8 +64,9 @@ class Launches:
             state.wait(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
 
     async def stop_checks(self) -> None:
-        """Stop asking whether numbers exist."""
+        """Stop asking whether numbers exist, and showing typing."""
         await self.checks.stop()
+        await self.typing.stop()
 
     def _number_checked(self, outgoing: Outgoing, refused: Rejected | None) -> None:
         outgoing.refused = refused

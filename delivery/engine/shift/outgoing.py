@@ -15,6 +15,7 @@ from delivery.engine.last_look import LastLook
 from delivery.engine.loop import Landed, SendRequest
 from delivery.engine.permits import Permits
 from delivery.engine.recording import Begun, Intent, Landing, Ledgered
+from delivery.engine.shift.typing import seconds_of_typing
 from delivery.limiter import Unit
 from delivery.models import Run, target_key
 from delivery.outcomes import Rejected, Sent, name_of
@@ -51,6 +52,7 @@ class Outgoing:
     gap: float = field(compare=False, default=0.0)  # seconds that the next target waits at least
     unchecked: bool = field(compare=False, default=False)  # its number has yet to be checked
     refused: Rejected | None = field(compare=False, default=None)  # its number does not exist
+    typing: float = field(compare=False, default=0.0)  # seconds before it, in which typing is shown
     look: LastLook | None = field(compare=False, default=None)  # once it has begun
 
     @property
@@ -115,11 +117,19 @@ class Outgoing:
 
 
 def first_outgoing(
-    run: ServedRun, unit: Unit, target: Claimed, permits: Permits, *, gap: float, checks_numbers: bool
+    run: ServedRun,
+    unit: Unit,
+    target: Claimed,
+    permits: Permits,
+    *,
+    gap: float,
+    checks_numbers: bool,
+    shows_typing: bool,
 ) -> Outgoing:
     """Return a target's first message for the agenda; give back the permits for parts that the target has already."""
     left = len(run.parts) - target.parts_done
     permits.give_back(unit.permits[left:])
+    letters = len(run.parts[target.parts_done].text) if shows_typing else 0
     return Outgoing(
         at=permits.moment(unit),
         target=target,
@@ -128,6 +138,7 @@ def first_outgoing(
         permits=list(unit.permits[:left]),
         planned_ms=unit.at_ms,
         gap=gap,
+        typing=seconds_of_typing(letters, gap) if shows_typing else 0.0,
         unchecked=checks_numbers and target.stranger and target.address.startswith("+"),
     )
 

@@ -154,8 +154,18 @@ class Refill:
             if target.target_id in going:
                 permits.give_back(unit.permits)
             else:
-                asks = state.transport.capabilities.number_check
-                state.agenda.add(first_outgoing(run, unit, target, permits, gap=gap, checks_numbers=asks))
+                able = state.transport.capabilities
+                state.agenda.add(
+                    first_outgoing(
+                        run,
+                        unit,
+                        target,
+                        permits,
+                        gap=gap,
+                        checks_numbers=able.number_check,
+                        shows_typing=able.typing and state.account.shows_typing,
+                    )
+                )
         for unit in units[len(claimed) :]:
             permits.give_back(unit.permits)
         if not claimed:

@@ -30,6 +30,8 @@ from delivery.transports.whatsapp.addresses import CHANNELS, QR_SECONDS, members
 # Its words for a session that is down, in answers whose status says anything from 400 to 500.
 DOWN = ("connection closed", "not connected", "does not exist", "connection lost")
 
+HELD_MS = 200  # of the time of typing, for the way of the request
+
 
 class EvolutionTransport(HttpTransport):
     """One instance of an Evolution server. It takes no key."""
@@ -39,7 +41,13 @@ class EvolutionTransport(HttpTransport):
     about = "WhatsApp through an Evolution API server of your own; pairs by QR code or by a code to type."
     channels = CHANNELS
     default_capabilities = Capabilities(
-        groups=True, pairing=True, pairing_code=True, webhooks=True, receipts=True, number_check=True
+        groups=True,
+        pairing=True,
+        pairing_code=True,
+        webhooks=True,
+        receipts=True,
+        number_check=True,
+        typing=True,
     )
     credential_fields = (
         CredentialField(
@@ -166,6 +174,15 @@ class EvolutionTransport(HttpTransport):
     async def check_number(self, address: str) -> bool:
         request = self.request("POST", self._url("chat", "whatsappNumbers"), {"numbers": [number(address)]})
         return any(at(each, "exists") is True for each in await self.ask_list(request))
+
+    async def start_typing(self, address: str, seconds: float) -> None:
+        # The server holds the call for `delay`, and ends the typing by itself. It marks a chat as seen only by the
+        # ids of messages, which are not known here.
+        payload = {"number": number(address), "presence": "composing", "delay": int(seconds * 1000) - HELD_MS}
+        await self.answered(self.request("POST", self._url("chat", "sendPresence"), payload))
+
+    async def stop_typing(self, address: str) -> None:  # noqa: ARG002 (it ended by itself)
+        return
 
     async def recipients(self) -> AsyncIterator[Contact]:
         for row in await self._groups():

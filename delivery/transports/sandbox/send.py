@@ -43,6 +43,7 @@ class SandboxTransport(HttpTransport):
         webhooks=True,
         receipts=True,
         number_check=True,
+        typing=True,
     )
     credential_fields = (
         CredentialField(name="base_url", place=True, label="Address", default="http://127.0.0.1:8081"),
@@ -152,6 +153,16 @@ class SandboxTransport(HttpTransport):
     async def check_number(self, address: str) -> bool:
         url = (self._api / "numbers").joinpath(quote(address, safe=""), encoded=True)
         return (await self.ask(self.request("GET", url))).get("exists") is True
+
+    async def start_typing(self, address: str, seconds: float) -> None:  # noqa: ARG002 (it is told when it ends)
+        await self._show(address, "seen")
+        await self._show(address, "typing")
+
+    async def stop_typing(self, address: str) -> None:
+        await self._show(address, "paused")
+
+    async def _show(self, address: str, state: str) -> None:
+        await self.answered(self.request("POST", self._api / "typing", {"to": address, "state": state}))
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
         return reported(request)

@@ -1,6 +1,7 @@
 """WhatsApp through WAHA, the gateway that people run themselves (https://waha.devlike.pro)."""
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from delivery.outcomes import FIRST_CONTACTS_LOCKED, NotConnected, Outcome, Rejected, Sent
@@ -52,6 +53,7 @@ class WahaTransport(HttpTransport):
         receipts=True,
         number_check=True,
         hidden_numbers=True,
+        typing=True,
     )
     credential_fields = (
         CredentialField(
@@ -182,6 +184,19 @@ class WahaTransport(HttpTransport):
             self.request("GET", (self._api / "contacts" / "check-exists").with_query(query))
         )
         return at(found, "numberExists") is True
+
+    async def start_typing(self, address: str, seconds: float) -> None:  # noqa: ARG002 (WAHA is told when it ends)
+        # Not `presence`, which would also show the account as online and silence its phone.
+        with suppress(UnansweredError):  # some engines want the ids of messages; typing is shown all the same
+            await self.answered(self._in_chat("sendSeen", address))
+        await self.answered(self._in_chat("startTyping", address))
+
+    async def stop_typing(self, address: str) -> None:
+        await self.answered(self._in_chat("stopTyping", address))
+
+    def _in_chat(self, verb: str, address: str) -> Request:
+        chat = {"session": self._name, "chatId": chat_id(address, person="@c.us")}
+        return self.request("POST", self._api / verb, chat)
 
     async def number_behind(self, hidden: str) -> str:
         # Servers that do not know the question yet, or the address, answer 404.

@@ -14,9 +14,9 @@ from delivery.audience import Audience
 from delivery.window import day_names
 from reminders.conversations.second_message import hours
 from reminders.headcount import Texts, headcount, lacks, texts_of
+from reminders.likeness.warning import same_text_warning
 from reminders.models import Part, Reminder
 from reminders.readiness import Problem, Step, problems
-from reminders.same_text import same_text_warning
 from reminders.schedule_words import words_of
 
 PAGES = {

@@ -43,7 +43,7 @@ function items({ thread, account }) {
 }
 
 function bar({ thread }, here) {
-  const about = [thread.members ? count(thread.members, "member") : "", count(thread.total, "message")];
+  const about = [thread.typing ? "typing…" : "", thread.members ? count(thread.members, "member") : "", count(thread.total, "message")];
   return [
     h("a", { className: "icon-button back", href: link(here.account), ariaLabel: "All chats" }, icon("back")),
     avatar(thread.title),

@@ -204,3 +204,29 @@ def test_no_more_numbers_are_checked_at_once_than_groups_may_be_open() -> None:
     assert made.set_aside(5.0) == []
     assert made.next_at() is None, "a check that ends wakes the shift"
     assert made.pop_due(5.0) == []
+
+
+def test_typing_is_shown_once_before_the_next_message_alone() -> None:
+    made = agenda(10.0, 20.0, gap=10.0)
+    first, second = made._firsts
+    first.typing = second.typing = 4.0
+    assert made.next_at() == 6.0
+    assert made.next_typing(5.9) is None
+    assert made.next_typing(6.0) == ("a", 10.0)
+    assert made.next_typing(6.1) is None
+    assert made.next_at() == pytest.approx(10.0 - GATHER)
+    assert due(made, 10.0) == [1]
+    made.leave([1])
+    assert made.next_at() == 16.0
+
+
+def test_typing_waits_for_the_check_of_a_number_and_for_room() -> None:
+    made = agenda(10.0, concurrency=1, gap=10.0)
+    [first] = made._firsts
+    first.typing, first.unchecked = 4.0, True
+    assert made.next_typing(9.0) is None
+    first.unchecked = False
+    made.groups.add(99)
+    assert made.next_typing(9.0) is None
+    made.leave([99])
+    assert made.next_typing(9.0) == ("a", 10.0)

@@ -113,6 +113,7 @@ class Evolution(Gateway):
         self.state: str | None = "open"  # None: the instance does not exist
         self.webhook: dict[str, Any] = {}
         self.codes_to_come = 0
+        self.presences: list[dict[str, Any]] = []
         self.too_many_members = False
 
     def credentials_on(self, port: int) -> dict[str, str]:
@@ -135,6 +136,7 @@ class Evolution(Gateway):
             web.delete("/instance/logout/{instance}", self.logout),
             web.post("/webhook/set/{instance}", self.set_webhook),
             web.post("/chat/whatsappNumbers/{instance}", self.numbers),
+            web.post("/chat/sendPresence/{instance}", self.presence),
             web.get("/group/fetchAllGroups/{instance}", self.groups),
         ]
 
@@ -146,6 +148,11 @@ class Evolution(Gateway):
     async def send_text(self, request: web.Request) -> web.StreamResponse:
         body = await self.checked(request, TEXT)
         return await self.deliver(request, body["number"], text=body["text"])
+
+    async def presence(self, request: web.Request) -> web.StreamResponse:
+        shape = {"number": str, "presence": frozenset({"composing"}), "delay": int}
+        self.presences.append(await self.checked(request, shape))
+        return web.json_response({}, status=201)
 
     async def send_media(self, request: web.Request) -> web.StreamResponse:
         body = await self.checked(request, MEDIA)
@@ -268,6 +275,13 @@ class TestEvolution(TransportContract, InlineMediaContract, GroupContract, Answe
     async def test_a_number_can_be_checked(self, transport: EvolutionTransport) -> None:
         assert await transport.check_number("+4915112345678")
         assert not await transport.check_number("+4915100000000")
+
+    async def test_typing_is_shown_for_a_while(
+        self, transport: EvolutionTransport, harness: Evolution
+    ) -> None:
+        await transport.start_typing("+4915112345678", 3.0)
+        await transport.stop_typing("+4915112345678")
+        assert harness.presences == [{"number": "4915112345678", "presence": "composing", "delay": 2800}]
 
     @pytest.mark.parametrize(
         ("told", "state"),

@@ -94,6 +94,8 @@ class Waha(Gateway):
         self.pages = True
         self.code: dict[str, str] = {"value": "2@code"}
         self.lids: dict[str, str | None] = {}
+        self.shown: list[tuple[str, str]] = []
+        self.refuses_seen = False
 
     def credentials_on(self, port: int) -> dict[str, str]:
         return {"base_url": f"http://127.0.0.1:{port}", "api_key": SECRET, "session": "default"}
@@ -118,6 +120,7 @@ class Waha(Gateway):
             web.get("/api/{session}/groups", self.list_groups),
             web.get("/api/{session}/lids/{lid}", self.show_lid),
             web.get("/api/contacts/check-exists", self.check_exists),
+            web.post("/api/{verb:sendSeen|startTyping|stopTyping}", self.show),
         ]
 
     async def send_text(self, request: web.Request) -> web.StreamResponse:
@@ -208,6 +211,12 @@ class Waha(Gateway):
         if lid not in self.lids:
             raise RefusedError(Reply(status=404, body={"message": "Not Found", "statusCode": 404}))
         return web.json_response({"lid": lid, "pn": self.lids[lid]})
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        body = await self.checked(request, {"session": str, "chatId": CHAT})
+        self.shown.append((request.match_info["verb"], body["chatId"]))
+        seen = request.match_info["verb"] == "sendSeen"
+        return web.json_response({}, status=500 if seen and self.refuses_seen else 201)
 
     async def check_exists(self, request: web.Request) -> web.StreamResponse:
         self.check(dict(request.query), {"phone": re.compile(r"[0-9]+"), "session": str}, "query")
@@ -306,6 +315,17 @@ class TestWaha(TransportContract, InlineMediaContract, GroupContract, AnswerCont
     async def test_a_number_can_be_checked(self, transport: WahaTransport) -> None:
         assert await transport.check_number("+4915112345678")
         assert not await transport.check_number("+4915100000000")
+
+    @pytest.mark.parametrize("refuses", [False, True])
+    async def test_a_chat_is_seen_and_typed_in(
+        self, transport: WahaTransport, harness: Waha, refuses: bool
+    ) -> None:
+        harness.refuses_seen = refuses  # as the engine that wants the ids of messages
+        await transport.start_typing("+4915112345678", 3.0)
+        await transport.stop_typing("+4915112345678")
+        verbs = [verb for verb, chat in harness.shown if chat == "4915112345678@c.us"]
+        assert verbs == ["sendSeen", "startTyping", "stopTyping"]
+        assert harness.messages == []
 
     async def test_it_can_be_asked_who_is_behind_a_hidden_address(
         self, transport: WahaTransport, harness: Waha

@@ -6,8 +6,8 @@ from accounts.models import Account, Recipient
 from delivery.audience import Audience
 from delivery.parts import values_of
 from delivery.wordings import draw
-from reminders.alike import largest_group, with_values
 from reminders.audience import some_people
+from reminders.likeness.measure import largest_group, with_values
 from reminders.message import typed_of
 from reminders.models import Part, Reminder
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reminders.alike import alike, largest_group, shingles, with_values
+from reminders.likeness.measure import alike, largest_group, shingles, with_values
 
 LONG = (
     "the water in your street is turned off on friday from nine in the morning to eleven because of work at "
