@@ -103,8 +103,13 @@ class Nginx:
         finally:
             line.close()
 
-    def logged(self) -> str:
-        return (self.folder / "access.log").read_text()
+    def logged(self, *, until: str) -> str:
+        """Return the log once it has `until`: nginx writes a line after it has answered."""
+        deadline = time.monotonic() + STARTS_WITHIN
+        while until not in (text := (self.folder / "access.log").read_text()):
+            assert time.monotonic() < deadline, f"nginx never logged {until}"
+            time.sleep(0.02)
+        return text
 
     def __enter__(self) -> Self:
         command = [program(), "-e", f"{self.folder}/error.log", "-c", f"{self.folder}/nginx.conf"]
