@@ -140,7 +140,7 @@ class Rig:
 
     def use(self, *others: int) -> "Use":
         """Return the CPU time and memory of all processes so far, servers and `others` included."""
-        servers = [process for process in psutil.process_iter(["name"]) if _is_server(process)]
+        servers = _servers()
         mine = _family([psutil.Process(process.pid) for process in self.processes] + servers)
         receivers = _family([psutil.Process(pid) for pid in (self.sandbox.pid, *others)])
         spent: dict[str, float] = {}
@@ -211,13 +211,13 @@ def _family(parents: Sequence[psutil.Process]) -> dict[int, psutil.Process]:
     return {each.pid: each for parent in parents for each in [parent, *parent.children(recursive=True)]}
 
 
-def _is_server(process: psutil.Process) -> bool:
-    """Return whether this is the main process of the benchmark's PostgreSQL or Redis."""
-    name = process.info["name"] or ""
-    if "redis" in name or "valkey" in name:
-        return process.pid == int(Redis.from_url(os.environ["REDIS_URL"]).info("server")["process_id"])
-    parent = process.parent()
-    return name == "postgres" and (parent is None or parent.name() != "postgres")
+def _servers() -> list[psutil.Process]:
+    """Return the main processes of the benchmark's PostgreSQL and Redis; others on this machine are not ours."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        backend = psutil.Process(cursor.fetchone()[0])
+    redis = int(Redis.from_url(os.environ["REDIS_URL"]).info("server")["process_id"])
+    return [backend.parent() or backend, psutil.Process(redis)]
 
 
 def _cpu(process: psutil.Process) -> float:

@@ -1,18 +1,15 @@
-"""`python -m config.keep_running NAME COMMAND`: run a command, and start it again when it ends.
+"""Runs a command, and starts it again when it ends, for `make run`.
 
-`make run` starts each line of the Procfile through this. It waits a little longer before each start, and gives up
-with a sentence once the command keeps ending right after its start: waiting will not fix that. The program then ends
-with the command's exit code.
+It waits a little longer before each start, and gives up with a sentence once the command keeps ending right after its
+start: waiting will not fix that.
 """
 
-import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from types import FrameType
+from datetime import datetime
+from typing import TextIO
 
 from config.embedded.process import exit_code
 
@@ -37,21 +34,40 @@ class RestartPolicy:
         return float(min(LONGEST_PAUSE, self.first_pause * 2 ** (self.in_a_row - 1)))
 
 
+class Output:
+    """Prints the lines of several programs, each with the time and the program's name."""
+
+    def __init__(self, to: TextIO, *, width: int = 0) -> None:
+        self._to, self._width = to, width
+        self._lock = threading.Lock()
+
+    def write(self, name: str, line: str) -> None:
+        with self._lock:
+            self._to.write(f"{datetime.now().astimezone():%H:%M:%S} {name:<{self._width}} | {line}\n")
+            self._to.flush()
+
+
 class Supervisor:
     """Runs one command until it is told to stop or gives up."""
 
-    def __init__(self, name: str, command: str, policy: RestartPolicy) -> None:
-        self._name, self._command, self._policy = name, command, policy
+    def __init__(self, name: str, command: str, policy: RestartPolicy, *, output: Output) -> None:
+        self._name, self._command, self._policy, self._output = name, command, policy, output
         self._stop = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
 
-    def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Pass the signal on. The command may have had it already, if it was sent to the whole group."""
+    def stop(self) -> None:
+        """Let the command end, and do not start it again."""
         self._stop.set()
         if self._child is not None and self._child.poll() is None:
             self._child.terminate()
 
+    def kill(self) -> None:
+        """End a command that does not end by itself."""
+        if self._child is not None and self._child.poll() is None:
+            self._child.kill()
+
     def run(self) -> int:
+        """Run the command again and again; return its exit code once it is stopped or given up."""
         while True:
             began = time.monotonic()
             code = self._once()
@@ -69,24 +85,20 @@ class Supervisor:
                 return code
 
     def _once(self) -> int:
-        with subprocess.Popen(f"exec {self._command}", shell=True) as self._child:  # noqa: S602 - the Procfile's line
+        # In a session of its own, so that a terminal's Ctrl-C reaches it once and from here. Without a shell in
+        # between, which would outlive its killed parent or leave a child.
+        with subprocess.Popen(  # noqa: S602 - the Procfile's line
+            f"exec {self._command}",
+            shell=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as self._child:
             if self._stop.is_set():
                 self._child.terminate()
+            for line in self._child.stdout or ():
+                self._say(line.decode(errors="replace").rstrip("\r\n"))
             return exit_code(self._child.wait())
 
-    @staticmethod
-    def _say(sentence: str) -> None:
-        sys.stdout.write(f"{sentence}\n")
-        sys.stdout.flush()
-
-
-def main(arguments: Sequence[str]) -> int:
-    name, command = arguments
-    supervisor = Supervisor(name, command, RestartPolicy())
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, supervisor.stop)
-    return supervisor.run()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    def _say(self, line: str) -> None:
+        self._output.write(self._name, line)

@@ -1,34 +1,64 @@
 """`python -m config.procfile`: run the lines of the Procfile side by side.
 
-Each is started again when it ends. A signal stops all of them, and so does one that keeps ending at once.
+Each is started again when it ends. A signal stops all of them, and so does one that keeps ending at once. One small
+program does this for all of them: a program for each would take as much memory as some of them do.
 """
 
-import shlex
+import signal
 import sys
+import threading
+from collections.abc import Mapping
+from queue import SimpleQueue
+from types import FrameType
 
-from honcho import manager
 from honcho.environ import parse_procfile
-from honcho.printer import Printer
 
 from config.embedded.place import PROJECT
+from config.embedded.process import STOP_SIGNALS
+from config.keep_running import Output, RestartPolicy, Supervisor
 
-# A worker finishes its current messages before it stops.
-manager.KILL_WAIT = 20
+PATIENCE = 20.0  # seconds that a program has to end: a worker finishes its current messages
 
 
 def main() -> int:
     """Run them all, with this program's environment, and return the exit code of the first that gave up."""
-    processes = parse_procfile((PROJECT / "Procfile").read_text()).processes
-    together = manager.Manager(Printer(sys.stdout, colour=sys.stdout.isatty()))
-    for name, command in processes.items():
-        together.add_process(name, kept_running(name, command), cwd=str(PROJECT))
-    together.loop()
-    return int(together.returncode)
+    return run_together(parse_procfile((PROJECT / "Procfile").read_text()).processes)
 
 
-def kept_running(name: str, command: str) -> str:
-    """Return the command to keep running, without a shell, which would outlive its killed parent or leave a child."""
-    return "exec " + shlex.join([sys.executable, "-m", "config.keep_running", name, command])
+def run_together(commands: Mapping[str, str]) -> int:
+    """Run commands by name until a signal comes or one gives up; stop the others and return its exit code."""
+    output = Output(sys.stdout, width=max(map(len, commands)))
+    supervisors = [
+        Supervisor(name, command, RestartPolicy(), output=output) for name, command in commands.items()
+    ]
+    codes = SimpleQueue[int]()
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda number, _: _note(codes, number, _))
+    threads = [threading.Thread(target=lambda each=each: codes.put(each.run())) for each in supervisors]
+    for thread in threads:
+        thread.start()
+    code = codes.get()
+    _stop(supervisors, threads)
+    return code
+
+
+def _note(codes: "SimpleQueue[int]", number: int, _frame: FrameType | None) -> None:
+    codes.put(128 + number)
+
+
+def _stop(supervisors: list[Supervisor], threads: list[threading.Thread]) -> None:
+    for supervisor in supervisors:
+        supervisor.stop()
+    patience = threading.Timer(PATIENCE, _kill, [supervisors])
+    patience.start()
+    for thread in threads:
+        thread.join()
+    patience.cancel()
+
+
+def _kill(supervisors: list[Supervisor]) -> None:
+    for supervisor in supervisors:
+        supervisor.kill()
 
 
 if __name__ == "__main__":

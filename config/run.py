@@ -82,15 +82,10 @@ def _run(var: Path) -> int:
 def _prepare(environment: Mapping[str, str], *demo_options: str) -> str:
     """Bring the database up to date, and return the demo command's words about logging in."""
     _say("Preparing the database.")
-    _manage(environment, "migrate", "--no-input", "--verbosity=0")
-    return _manage(environment, "demo", *demo_options).strip()
-
-
-def _manage(environment: Mapping[str, str], *arguments: str) -> str:
-    command = [sys.executable, str(PROJECT / "manage.py"), *arguments]
+    command = [sys.executable, "-m", "config.prepare", *demo_options]
     return subprocess.run(  # noqa: S603
         command, env=environment, cwd=PROJECT, stdout=subprocess.PIPE, text=True, check=True
-    ).stdout
+    ).stdout.strip()
 
 
 def _attend(site: Site, environment: Mapping[str, str], *, login: str) -> int:

@@ -74,9 +74,11 @@ DATABASE_POOL = env.whole("DATABASE_POOL", 20, 2, 500)
 # PgBouncer in transaction mode is between here and PostgreSQL: no process has a session of its own.
 PGBOUNCER = env.flag("PGBOUNCER")
 
+# Workers and beat serve no pages, and `runserver` alone needs the web server inside Django: each takes memory.
+PAGES = "celery" not in sys.argv[0]
 INSTALLED_APPS = [
-    "daphne",
-    "django.contrib.admin",
+    *(["daphne"] if "runserver" in sys.argv else []),
+    "django.contrib.admin" if PAGES else "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -165,7 +167,7 @@ DATABASES = {
             "keepalives_count": 3,
             "tcp_user_timeout": 10_000,
             **_database["OPTIONS"],
-            "pool": {"min_size": 4, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
+            "pool": {"min_size": 1 if DEBUG else 4, "max_size": DATABASE_POOL, "timeout": 30, "max_idle": 60},
         },
     },
 }

@@ -9,14 +9,11 @@ for `doctor` and load balancers, once it consumes from all of them.
 """
 
 import gc
-import socket
-import threading
-import time
 from typing import Any
 
 import structlog
 from celery import bootsteps
-from celery.signals import beat_init, celeryd_after_setup, worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.control import control_command
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -152,27 +149,6 @@ def _ready(**_: Any) -> None:
     # What is loaded by now stays: looking through it again and again took a quarter of a busy worker's time.
     gc.collect()
     gc.freeze()
-
-
-@beat_init.connect
-def _watch_the_clock_of_beat(**_: Any) -> None:
-    """Report beat's clock too: the ticks of a clock that is behind have expired before a worker sees them."""
-    threading.Thread(target=_report_the_clock, name="clock", daemon=True).start()
-
-
-def _report_the_clock() -> None:
-    while True:
-        report_the_clock_of_beat()
-        time.sleep(LOOK_EVERY)
-
-
-def report_the_clock_of_beat() -> None:
-    try:
-        clock_reading.report(f"{clock_reading.BEAT}@{socket.gethostname()}")
-    except Exception:  # the database or Redis may be away for a while
-        log.warning("clock_not_reported", exc_info=True)
-    finally:
-        connection.close()
 
 
 @worker_shutdown.connect

@@ -19,7 +19,7 @@ from redis.retry import Retry
 from accounts.models import User
 from activity import heartbeats
 from activity.health import readiness
-from delivery.engine import clock_reading, workers
+from delivery.engine import beat_clock, clock_reading
 
 pytestmark = pytest.mark.django_db
 
@@ -202,7 +202,7 @@ def test_the_clock_of_beat_is_told_by_its_name(
 ) -> None:
     client.force_login(staff)
     with time_machine.travel(timezone.now() - timedelta(seconds=61)):
-        workers.report_the_clock_of_beat()
+        beat_clock.report_the_clock_of_beat()
     clock_reading.report("one@here")
     detail = client.get("/readyz").json()["checks"]["clocks"]["detail"]
     assert detail == "The clock of beat is off by 61 s."
