@@ -11,6 +11,9 @@ class ProfileLimits:
     per_minute: int | None = None
     per_hour: int | None = None
     per_day: int | None = None
+    per_24_hours: int | None = None
+    per_7_days: int | None = None
+    per_30_days: int | None = None
     gap_min: float | None = None
     gap_max: float | None = None
     batch_size: int | None = None

@@ -121,6 +121,10 @@ Outcome = (
 )
 
 
+# A limit counts what left or may have left (SPEC P14). The ledger has the same in `activity/ledger.py`.
+NEVER_LEFT = (NotConnected, Unreachable, HeldBack)
+
+
 def name_of(outcome: Outcome) -> str:
     """Return the outcome's name in the ledger."""
     return _NAMES[type(outcome)]

@@ -6,7 +6,7 @@ Times are seconds, except where a name ends in `_ms`.
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SPREAD_JITTER = 0.12
@@ -26,6 +26,12 @@ draws are independent, so it does not matter how few gaps are asked for at a tim
 
 LONGEST_SECONDS = 86_400.0
 
+LONG_SPANS: Mapping[str, int] = {"per_24_hours": 24, "per_7_days": 7 * 24, "per_30_days": 30 * 24}
+"""The caps over a moving span of more than an hour, each with the hours of its span."""
+
+BUCKETS = 96
+"""The parts in which the limiter counts a long span: a message counts up to a part longer than it has to."""
+
 
 class BadLimitError(ValueError):
     """Raised for a limit that is not possible; its text is for the operator who wrote it."""
@@ -42,6 +48,9 @@ class Limits:
     per_minute: int | None = None
     per_hour: int | None = None
     per_day: int | None = None
+    per_24_hours: int | None = None
+    per_7_days: int | None = None
+    per_30_days: int | None = None
     gap_min: float = 0.0
     gap_max: float = 0.0
     batch_size: int = 0
@@ -51,6 +60,8 @@ class Limits:
         _check_cap("minute", self.per_minute)
         _check_cap("hour", self.per_hour)
         _check_cap("day", self.per_day)
+        for name in LONG_SPANS:
+            _check_cap(span_words(name), getattr(self, name))
         _check_seconds("shortest gap", self.gap_min)
         _check_seconds("longest gap", self.gap_max)
         _check_seconds("batch pause", self.batch_pause)
@@ -71,6 +82,24 @@ class Pace:
     per_day: int
     batch_size: int
     batch_pause_ms: int
+    per_24_hours: int = 0
+    per_7_days: int = 0
+    per_30_days: int = 0
+
+    @property
+    def long_caps(self) -> dict[str, int]:
+        """Return the caps of long spans that are set, by their names."""
+        return {name: cap for name in LONG_SPANS if (cap := getattr(self, name))}
+
+
+def span_words(name: str) -> str:
+    """Return the words of a long span: per_24_hours is "24 hours"."""
+    return name.removeprefix("per_").replace("_", " ")
+
+
+def bucket_width(span: int) -> int:
+    """Return how long a bucket of a long span is, in the unit of `span`."""
+    return math.ceil(span / BUCKETS)
 
 
 def strictest(*limits: Limits) -> Limits:
@@ -82,6 +111,9 @@ def strictest(*limits: Limits) -> Limits:
         per_minute=_smallest(each.per_minute for each in limits),
         per_hour=_smallest(each.per_hour for each in limits),
         per_day=_smallest(each.per_day for each in limits),
+        per_24_hours=_smallest(each.per_24_hours for each in limits),
+        per_7_days=_smallest(each.per_7_days for each in limits),
+        per_30_days=_smallest(each.per_30_days for each in limits),
         gap_min=max((each.gap_min for each in limits), default=0.0),
         gap_max=max((each.gap_max for each in limits), default=0.0),
         batch_size=_smallest(each.batch_size for each in limits) or 0,
@@ -98,6 +130,9 @@ def pace_of(limits: Limits) -> Pace:
         per_day=limits.per_day or 0,
         batch_size=limits.batch_size if batches else 0,
         batch_pause_ms=math.ceil(limits.batch_pause * 1000) if batches else 0,
+        per_24_hours=limits.per_24_hours or 0,
+        per_7_days=limits.per_7_days or 0,
+        per_30_days=limits.per_30_days or 0,
     )
 
 

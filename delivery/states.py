@@ -68,6 +68,9 @@ class WaitReason(StrEnum):
     PER_MINUTE = "per_minute"
     PER_HOUR = "per_hour"
     PER_DAY = "per_day"
+    PER_24_HOURS = "per_24_hours"
+    PER_7_DAYS = "per_7_days"
+    PER_30_DAYS = "per_30_days"
     BATCH_PAUSE = "batch_pause"
     SLOWED = "slowed"  # held back after a rate-limit answer
     NOT_BEFORE = "not_before"  # the next target is planned for later

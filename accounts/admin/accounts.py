@@ -203,6 +203,9 @@ class LimitAdmin(RoleAdmin[Limit]):
         "per_minute",
         "per_hour",
         "per_day",
+        "per_24_hours",
+        "per_7_days",
+        "per_30_days",
         "gap_min",
         "gap_max",
         "batch_size",
@@ -219,7 +222,10 @@ class LimitAdmin(RoleAdmin[Limit]):
         (
             "Maximum",
             {
-                "fields": (("per_minute", "per_hour", "per_day"),),
+                "fields": (
+                    ("per_minute", "per_hour", "per_day"),
+                    ("per_24_hours", "per_7_days", "per_30_days"),
+                ),
                 "description": "Leave empty to use the account's profile. All limits apply; the strictest one decides.",
             },
         ),

@@ -271,6 +271,9 @@ class Limit(models.Model):
     per_minute = models.PositiveIntegerField(null=True, blank=True)
     per_hour = models.PositiveIntegerField(null=True, blank=True)
     per_day = models.PositiveIntegerField(null=True, blank=True)
+    per_24_hours = models.PositiveIntegerField("per 24 hours", null=True, blank=True)
+    per_7_days = models.PositiveIntegerField("per 7 days", null=True, blank=True)
+    per_30_days = models.PositiveIntegerField("per 30 days", null=True, blank=True)
     gap_min = models.FloatField(
         "shortest gap", null=True, blank=True, help_text="Seconds between two messages."
     )
@@ -290,6 +293,12 @@ class Limit(models.Model):
                 & (Q(per_hour__isnull=True) | Q(per_hour__gte=1))
                 & (Q(per_day__isnull=True) | Q(per_day__gte=1)),
                 name="limit_at_least_one",
+            ),
+            models.CheckConstraint(
+                condition=(Q(per_24_hours__isnull=True) | Q(per_24_hours__gte=1))
+                & (Q(per_7_days__isnull=True) | Q(per_7_days__gte=1))
+                & (Q(per_30_days__isnull=True) | Q(per_30_days__gte=1)),
+                name="limit_of_long_spans_at_least_one",
             ),
             models.CheckConstraint(
                 condition=Q(gap_min__isnull=True, gap_max__isnull=True)

@@ -11,13 +11,13 @@ from accounts.roles import visible
 from activity.pages.runs.filters import ACTIONS
 from delivery.limits import lookup, usage
 from delivery.limits.usage import Gauge, Used
-from delivery.pacing import Limits
+from delivery.pacing import LONG_SPANS, Limits
 
 SHOWN = 5
 ASKED = 200  # accounts; those that a limit holds back now are among them
 COUNTED = 5_000  # messages of an account that the limiter has forgotten
 
-HELD = ("per_day", "per_hour", "per_minute")
+HELD = (*LONG_SPANS, "per_day", "per_hour", "per_minute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,4 +61,5 @@ def _gauges(
             found.append(usage.hour_gauge(action, spent, held))
         elif held.per_minute and not held.per_day:
             found.append(usage.minute_gauge(action, spent, held))
+        found += usage.long_gauges(action, spent, held)
     return tuple(found)

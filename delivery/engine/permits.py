@@ -316,6 +316,7 @@ class Permits:
                 reach_ms=self._limiter.reach_ms(self.pace),
                 gap_ms=self._gaps(cost, 1, 0.0)[0],
                 margin_ms=int(min(clock_reading.tolerance_ms(), LONGEST_MARGIN_MS)),
+                long_ms=tuple(self._limiter.spans_ms(self.pace).values()),
             ),
             hand=hand,
         )

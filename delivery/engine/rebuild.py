@@ -1,6 +1,7 @@
 """Reads from the ledger what the limiter is told of an account after Redis lost it (SPEC P8)."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
@@ -10,7 +11,7 @@ from activity import ledger
 from delivery.conf import longest_send
 from delivery.limiter import Day, Memory
 from delivery.models import RunTarget
-from delivery.pacing import Pace, batch_position
+from delivery.pacing import Pace, batch_position, bucket_width
 from delivery.states import TargetStatus
 
 
@@ -35,6 +36,7 @@ class Spans:
     reach_ms: int
     gap_ms: int
     margin_ms: int = 0
+    long_ms: Sequence[int] = ()  # the lengths of the long spans that have a cap
 
     def latest(self, at: datetime) -> int:
         """Return the latest that Redis' clock can have read when a worker's clock read `at`.
@@ -55,11 +57,13 @@ def memory(account: Account, action: str, *, pace: Pace, day: Day, spans: Spans,
     Redis' memory, and its message may still be under way. So each counts as arriving as late as it can.
     """
     own, others = _under_way(account, hand.fence)
+    farthest = spans.now_ms - max([spans.reach_ms, *spans.long_ms])
     doubts = [
         *sorted(own)[hand.in_flight :],
         *others,
-        *_lost_tests(account, since=spans.earliest(min(day.start_ms, spans.now_ms - spans.reach_ms))),
+        *_lost_tests(account, since=spans.earliest(min(day.start_ms, farthest))),
     ]
+    arrivals = [_latest_arrival(at, spans) for at in doubts]
     begun = ledger.latest_times(account.pk, action, most=max(1, pace.batch_size))
     batch = batch_position(
         [_ms(at) for at in begun], batch_size=pace.batch_size, batch_pause_ms=pace.batch_pause_ms
@@ -72,13 +76,30 @@ def memory(account: Account, action: str, *, pace: Pace, day: Day, spans: Spans,
         day=day,
         day_used=day_used + len(doubts) + len(hand.permits),
         reach_ms=spans.reach_ms,
-        times_ms=[spans.latest(at) for at in seen] + [_latest_arrival(at, spans) for at in doubts],
+        times_ms=[spans.latest(at) for at in seen] + arrivals,
         in_flight=hand.permits,
+        counts={span: _in_buckets(account, action, span, spans, arrivals) for span in spans.long_ms},
         batch=min(pace.batch_size, batch + len(doubts) + len(hand.permits)),
         last_ms=last,
         free_at_ms=max(starts) + spans.gap_ms,
         held_until_ms=_ms(account.held_until) if account.held_until else 0,
     )
+
+
+def _in_buckets(
+    account: Account, action: str, span: int, spans: Spans, doubts: Sequence[int]
+) -> Mapping[int, int]:
+    """Count the messages of a long span by its buckets, those in doubt included."""
+    width = bucket_width(span)
+    known = ledger.in_buckets(
+        account.pk,
+        action,
+        since=spans.earliest(spans.now_ms - span - width),
+        now_ms=spans.now_ms,
+        margin_ms=spans.margin_ms,
+        width_ms=width,
+    )
+    return Counter(known) + Counter(at // width for at in doubts)
 
 
 def _under_way(account: Account, fence: int) -> tuple[list[datetime], list[datetime | None]]:

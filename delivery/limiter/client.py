@@ -32,8 +32,7 @@ from delivery.limiter.values import (
     Wait,
     WrongClock,
 )
-from delivery.pacing import Pace
-from delivery.states import WaitReason
+from delivery.pacing import LONG_SPANS, Pace
 
 ACTIONS: Final = ("message", "email", "connection_request", "inmail")
 
@@ -85,6 +84,14 @@ class Limiter:
             return self._hour_ms
         return self._minute_ms if pace.per_minute else 0
 
+    def spans_ms(self, pace: Pace) -> dict[str, int]:
+        """Return the long spans that have a cap, with their lengths."""
+        return {name: LONG_SPANS[name] * self._hour_ms for name in pace.long_caps}
+
+    def _spans(self, pace: Pace) -> list[dict[str, Any]]:
+        lengths = self.spans_ms(pace)
+        return [{"name": name, "span": lengths[name], "cap": cap} for name, cap in pace.long_caps.items()]
+
     def take(self, ask: Ask) -> Granted | Wait | WrongClock | LeaseLost | Forgotten | Away:
         """Return permits within the horizon, or when to come back and why. Renews the lease."""
         _refuse_mistakes(ask)
@@ -118,6 +125,7 @@ class Limiter:
             "day_start": memory.day.start_ms,
             "day_end": memory.day.end_ms,
             "used": memory.day_used,
+            "counts": {str(span): _named(buckets) for span, buckets in memory.counts.items()},
             "times": list(memory.times_ms),
             "in_flight": dict(memory.in_flight),
             "batch": memory.batch,
@@ -162,6 +170,7 @@ class Limiter:
                 "reach": self.reach_ms(pace),
                 "day_start": day.start_ms,
                 "day_end": day.end_ms,
+                "spans": self._spans(pace),
             }
         )
 
@@ -186,6 +195,7 @@ class Limiter:
             "per_day": ask.pace.per_day,
             "day_start": ask.day.start_ms,
             "day_end": ask.day.end_ms,
+            "spans": self._spans(ask.pace),
             "batch_size": ask.pace.batch_size,
             "batch_pause": ask.pace.batch_pause_ms,
             "reach": self.reach_ms(ask.pace),
@@ -207,6 +217,10 @@ class Limiter:
 
 def _news(settled: Mapping[str, int], returned: Sequence[str], free_at_ms: int) -> dict[str, Any]:
     return {"settled": dict(settled), "returned": list(returned), "free_at": free_at_ms}
+
+
+def _named(buckets: Mapping[int, int]) -> dict[str, int]:
+    return {str(bucket): count for bucket, count in buckets.items()}
 
 
 def _expected(ask: Ask) -> dict[str, Any]:
@@ -231,7 +245,7 @@ def _refuse_mistakes(ask: Ask) -> None:
         raise ValueError(f"{ask.want} units need as many gaps, none below 0, not {list(ask.gaps_ms)}.")
     if ask.day.start_ms >= ask.day.end_ms:
         raise ValueError(f"A day has to end after it starts: {ask.day}.")
-    for limit in (WaitReason.PER_MINUTE, WaitReason.PER_HOUR, WaitReason.PER_DAY):
+    for limit in ("per_minute", "per_hour", "per_day", *LONG_SPANS):
         cap: int = getattr(ask.pace, limit)
         if 0 < cap < ask.cost:
             raise ValueError(f"{ask.cost} messages at once never fit the limit {limit} of {cap}.")

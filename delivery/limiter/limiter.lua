@@ -14,6 +14,7 @@
 --                 ended               the latest time at which a message was seen: a batch pause counts from there
 --                 batch, batch_seq    messages of the current batch; its permits have numbers above batch_seq
 --                 seq, epoch (text)   make permit ids that no other state of this account has made
+--                 spans (JSON)        {span: {bucket: messages}}: the settled messages of long spans that have a cap
 --                 calls               how many calls have changed the state since it was rebuilt
 -- ARGV[1]  verb   take, settle, hold, rebuild or peek
 -- ARGV[2]  JSON   the arguments of the verb, see the function of that name; `now` is absent for Redis' own clock
@@ -27,7 +28,7 @@
 --   ["granted", now, mark, [[at, [permit, ...]], ...]]  take: units with their starts, in ascending order
 --   ["wait", now, mark, until, reason]                  take: nothing before `until`; a value of WaitReason
 --   ["clock", now]                                      take: `now` is outside the range that the caller expects
---   ["use", minute, hour, day, planned, free_at, held_until]  peek
+--   ["use", minute, hour, day, planned, free_at, held_until, [of each span]]  peek
 --   ["done", mark]                                      settle, hold, rebuild
 --   ["lease_lost"]                                      all but peek: `token` does not hold the lease
 --   ["forgotten", now]                                  no state, another mark, or too little data to answer
@@ -42,7 +43,11 @@ local TTL = 36 * 3600 * 1000 -- longer than any day; an account that idles for l
 -- an empty one.
 local BOTTOM, BOTTOM_SCORE = 'bottom', -1
 
-local TEXT = { epoch = true }
+-- A long span is counted in so many buckets, and not message by message. All messages of a bucket count as the last
+-- moment of it: each counts up to a 96th of its span longer than it has to, and none counts too short.
+local BUCKETS = 96
+
+local TEXT = { epoch = true, spans = true }
 
 local verb, ask = ARGV[1], cjson.decode(ARGV[2])
 
@@ -64,6 +69,7 @@ local function load()
   end
   -- Older releases did not count calls.
   if not state.ended or not state.calls then return nil end
+  state.spans = cjson.decode(state.spans or '{}')
   return state
 end
 
@@ -83,7 +89,7 @@ local function save(state)
   local fields = {}
   for name, value in pairs(state) do
     fields[#fields + 1] = name
-    fields[#fields + 1] = value
+    fields[#fields + 1] = name == 'spans' and cjson.encode(value) or value
   end
   redis.call('HSET', STATE, unpack(fields))
   redis.call('PEXPIRE', STATE, TTL)
@@ -103,6 +109,18 @@ local function last_start(state)
   return math.max(state.settled_start, tonumber(top[2]) - OPEN)
 end
 
+local function width_of(span) return math.ceil(span / BUCKETS) end
+
+-- Returns the moment at which the last message of a bucket leaves a window of `span`.
+local function leaves_at(span, bucket) return (bucket + 1) * width_of(span) - 1 + span end
+
+local function add_to_spans(state, at, count)
+  for span, buckets in pairs(state.spans) do
+    local bucket = string.format('%d', math.floor(at / width_of(tonumber(span))))
+    buckets[bucket] = (buckets[bucket] or 0) + count
+  end
+end
+
 -- A permit settled before its time stays at its start; one settled twice (by the next pump, then by its own
 -- that was only slow) takes the later time. An unknown one belongs to a lost state: the ledger has it.
 local function settle(state, permit, at)
@@ -111,9 +129,12 @@ local function settle(state, permit, at)
   if score >= OPEN then
     score = score - OPEN
     state.settled_start = math.max(state.settled_start, score)
+  else
+    add_to_spans(state, score, -1)
   end
   state.ended = math.max(state.ended, at)
   redis.call('ZADD', LOG, math.max(score, at), permit)
+  add_to_spans(state, math.max(score, at), 1)
 end
 
 -- Decides whether a permit is of the current batch. For rebuilt permits this is unknown: they do not shorten it.
@@ -151,6 +172,9 @@ end
 -- still arrive in it; a day that overlaps (the account moved to another zone) can only be counted by the ledger.
 local function knows(state)
   if ask.reach > state.reach then return false end
+  for _, each in ipairs(ask.spans) do
+    if not state.spans[string.format('%d', each.span)] then return false end
+  end
   if ask.day_start >= state.day_end then
     state.used = redis.call('ZCOUNT', LOG, ask.day_start, '+inf')
   elseif ask.day_start ~= state.day_start then
@@ -164,6 +188,15 @@ end
 local function trim(state)
   redis.call('ZREMRANGEBYSCORE', LOG, 0, math.min(now - ask.reach, state.day_end - 1))
   state.reach = ask.reach
+  local kept = {}
+  for _, each in ipairs(ask.spans) do
+    local name = string.format('%d', each.span)
+    kept[name] = {}
+    for bucket, count in pairs(state.spans[name]) do
+      if count ~= 0 and leaves_at(each.span, tonumber(bucket)) > now then kept[name][bucket] = count end
+    end
+  end
+  state.spans = kept
 end
 
 -- Returns the time from which a window of `span` has room for a unit under `cap`: when the newest message that may
@@ -179,9 +212,51 @@ local function room_at(cap, span)
   return math.max(time - OPEN + span, now + ask.recheck), true
 end
 
+-- Returns how many settled messages of a span still count at a moment.
+local function settled_in(state, span, at)
+  local sum = 0
+  for bucket, count in pairs(state.spans[string.format('%d', span)]) do
+    if leaves_at(span, tonumber(bucket)) > at then sum = sum + count end
+  end
+  return sum
+end
+
+local function count_open() return redis.call('ZCOUNT', LOG, string.format('%d', OPEN), '+inf') end
+
+-- Returns the settled messages of each asked span and its buckets from the oldest on: they stay as they are while units
+-- are granted.
+local function read_spans(state)
+  local found = {}
+  for i, each in ipairs(ask.spans) do
+    local buckets = {}
+    for bucket, count in pairs(state.spans[string.format('%d', each.span)]) do
+      buckets[#buckets + 1] = { tonumber(bucket), count }
+    end
+    table.sort(buckets, function(one, other) return one[1] < other[1] end)
+    local settled = settled_in(state, each.span, now)
+    found[i] = { name = each.name, span = each.span, cap = each.cap, buckets = buckets, settled = settled }
+  end
+  return found
+end
+
+-- Returns the same as `room_at`, for a long span, beside `open` permits that have no time yet.
+local function span_room_at(each, open)
+  local over = each.settled + open + ask.cost - each.cap
+  if over <= 0 then return 0, false end
+  for _, bucket in ipairs(each.buckets) do
+    local leaves = leaves_at(each.span, bucket[1])
+    if leaves > now then
+      over = over - bucket[2]
+      if over <= 0 then return leaves, false end
+    end
+  end
+  local oldest = redis.call('ZRANGEBYSCORE', LOG, string.format('%d', OPEN), '+inf', 'WITHSCORES', 'LIMIT', over - 1, 1)
+  return math.max(tonumber(oldest[2]) - OPEN + each.span, now + ask.recheck), true
+end
+
 -- Returns the earliest start of a unit, the reason for it, whether open permits forbid it, and whether it begins a
 -- batch.
-local function earliest(state, last)
+local function earliest(state, last, spans, open)
   local at, reason = math.max(now, ask.day_start), 'gap'
   local function not_before(time, why)
     if time > at then at, reason = time, why end
@@ -192,6 +267,12 @@ local function earliest(state, last)
   not_before(state.held_until, 'slowed')
   not_before(minute, 'per_minute')
   not_before(hour, 'per_hour')
+  local span_open = false
+  for _, each in ipairs(spans) do
+    local room, unknown = span_room_at(each, open)
+    not_before(room, each.name)
+    span_open = span_open or unknown
+  end
 
   local rested = last + ask.batch_pause
   local new_batch = state.batch == 0 or at >= rested
@@ -199,11 +280,19 @@ local function earliest(state, last)
     not_before(rested, 'batch_pause')
     new_batch = true
   end
-  return at, reason, minute_open or hour_open, new_batch
+  return at, reason, minute_open or hour_open or span_open, new_batch
 end
 
+local function is_long(reason)
+  for _, each in ipairs(ask.spans) do
+    if each.name == reason then return true end
+  end
+  return false
+end
+
+-- The next day has to be asked for; a long span may end after it.
 local function wait(until_time, reason)
-  until_time = math.min(until_time, ask.day_end)
+  if not is_long(reason) then until_time = math.min(until_time, ask.day_end) end
   -- The caller's day is over by this clock: its own is a little behind.
   if until_time <= now then until_time = now + ask.recheck end
   return { 'wait', now, until_time, reason }
@@ -227,15 +316,17 @@ end
 
 local function grant_units(state)
   local units, last, before = {}, math.max(last_start(state), state.ended), now
+  local spans, under_way = read_spans(state), count_open()
   for i, gap in ipairs(ask.gaps) do
-    local at, reason, open, new_batch = earliest(state, last)
+    local at, reason, open, new_batch = earliest(state, last, spans, under_way)
     local full = ask.per_day > 0 and state.used + ask.cost > ask.per_day
-    if full then at, reason = ask.day_end, 'per_day' end
+    if full and not (is_long(reason) and at > ask.day_end) then at, reason = ask.day_end, 'per_day' end
     if full or open or at > math.min(before + ask.near, now + ask.horizon) or at >= ask.day_end then
       if i == 1 then return wait(at, reason) end
       break
     end
     units[i], last, before = grant(state, at, gap, new_batch), at, at
+    under_way = under_way + ask.cost
   end
   return { 'granted', now, units }
 end
@@ -263,7 +354,7 @@ local verbs = {}
 -- token, lease_ttl, mark, earliest and latest (what `now` may be; may be absent), settled {permit: at},
 -- returned [permit], free_at, cost, gaps [one per wanted unit], horizon (no unit starts later than this from now), near
 -- (nor later than this after the one before), recheck, per_minute, minute, per_hour,
--- hour, per_day, day_start, day_end, batch_size, batch_pause, reach
+-- hour, per_day, day_start, day_end, spans [{name, span, cap}], batch_size, batch_pause, reach
 function verbs.take()
   if not lease_held() then return late_news() end
   if clock_is_off() then return { 'clock', now } end
@@ -297,8 +388,8 @@ function verbs.hold()
   return { 'done', save(state) }
 end
 
--- token, lease_ttl, epoch, times [at], in_flight {permit: start}, reach, day_start, day_end, used, batch,
--- last_start, free_at, held_until
+-- token, lease_ttl, epoch, times [at], in_flight {permit: start}, reach, day_start, day_end, used,
+-- counts {span: {bucket: messages}}, batch, last_start, free_at, held_until
 function verbs.rebuild()
   if not lease_held() then return { 'lease_lost' } end
   redis.call('DEL', LOG, STATE)
@@ -312,6 +403,7 @@ function verbs.rebuild()
       day_start = ask.day_start,
       day_end = ask.day_end,
       used = ask.used,
+      spans = ask.counts,
       free_at = ask.free_at,
       held_until = ask.held_until,
       settled_start = ask.last_start,
@@ -325,13 +417,15 @@ function verbs.rebuild()
   }
 end
 
--- minute, hour, day_start, day_end, reach
+-- minute, hour, day_start, day_end, spans [{name, span, cap}], reach
 function verbs.peek()
   local state = load()
   if not state or not knows(state) then return { 'forgotten', now } end
   local function count(span) return redis.call('ZCOUNT', LOG, string.format('(%d', now - span), '+inf') end
   local planned = redis.call('ZCOUNT', LOG, string.format('(%d', OPEN + now), '+inf')
-  return { 'use', count(ask.minute), count(ask.hour), state.used, planned, state.free_at, state.held_until }
+  local open, spans = count_open(), {}
+  for i, each in ipairs(ask.spans) do spans[i] = settled_in(state, each.span, now) + open end
+  return { 'use', count(ask.minute), count(ask.hour), state.used, planned, state.free_at, state.held_until, spans }
 end
 
 return cjson.encode(verbs[verb]())

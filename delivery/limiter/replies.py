@@ -51,7 +51,7 @@ def noted(reply: Reply) -> Noted:
 
 def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
     match reply:
-        case ["use", minute, hour, used, planned, free_at, held_until]:
+        case ["use", minute, hour, used, planned, free_at, held_until, spans]:
             return Use(
                 minute=minute if pace.per_minute or pace.per_hour else None,
                 hour=hour if pace.per_hour else None,
@@ -59,6 +59,7 @@ def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
                 planned=planned,
                 free_at_ms=free_at,
                 held_until_ms=held_until,
+                long=dict(zip(pace.long_caps, spans, strict=True)),
             )
         case ["forgotten", now]:
             return Forgotten(now_ms=now)

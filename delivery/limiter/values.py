@@ -92,6 +92,7 @@ class Use:
     """The used part of an account's limits. None for a minute or an hour that no cap needs.
 
     planned  permits among them whose time has not come: their messages have not left.
+    long     the long spans that have a cap, by the name of the cap.
     """
 
     minute: int | None
@@ -100,6 +101,7 @@ class Use:
     planned: int
     free_at_ms: int
     held_until_ms: int
+    long: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,8 @@ class Memory:
                    belongs here too, at the latest time at which it can arrive.
     in_flight      permits that the asking pump holds, each with the start of its unit; the pump settles or returns
                    them later, as if nothing had been lost.
+    counts         the messages that were seen in each long span that has a cap, by its milliseconds: how many in each
+                   bucket, which is so many times `pacing.bucket_width` since 1970.
     batch          messages of the current batch, those in flight included.
     last_ms        the start of the last message that is not in flight, however old; 0 if there was none.
     free_at_ms     the end of the gap after the last message.
@@ -151,6 +155,7 @@ class Memory:
     reach_ms: int
     times_ms: Sequence[int] = ()
     in_flight: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     batch: int = 0
     last_ms: int = 0
     free_at_ms: int = 0

@@ -17,6 +17,9 @@ GROUPS = (
     ("per_minute",),
     ("per_hour",),
     ("per_day",),
+    ("per_24_hours",),
+    ("per_7_days",),
+    ("per_30_days",),
     ("gap_min", "gap_max"),
     ("batch_size", "batch_pause"),
 )

@@ -10,8 +10,9 @@ from accounts.models import Account, Limit
 from accounts.profiles import PROFILES, ProfileLimits
 from activity.ledger import count_since
 from delivery.limiter import Day
+from delivery.limits import long_spans
 from delivery.limits.effective import GROUPS, Effective, Values, effective
-from delivery.pacing import Limits
+from delivery.pacing import LONG_SPANS, Limits, span_words
 from delivery.window import window_end_at, window_start_at
 
 FIELDS = tuple(name for group in GROUPS for name in group)
@@ -67,6 +68,7 @@ def day_caps(account: Account, action: str, own: Limit | None) -> tuple[int, ...
 def why_never(account: Account, limits: Limits, parts: int) -> str:
     """Return a sentence if `parts` messages to one recipient could never leave, however long they wait; else ''."""
     caps = {"minute": limits.per_minute, "hour": limits.per_hour, "day": limits.per_day}
+    caps |= {span_words(name): getattr(limits, name) for name in LONG_SPANS}
     for period, cap in caps.items():
         if cap and cap < parts:
             return (
@@ -110,7 +112,8 @@ def day_of(account: Account, now: datetime) -> Day:
 
 
 def day_is_full(account: Account, action: str, *, parts: int, now: datetime) -> bool:
-    """Decide whether `parts` more messages today would cross the account's daily cap."""
-    cap = effective_limits(account, action).per_day
-    since = window_start_at(account.zone, 0, now)
-    return cap is not None and count_since(account.pk, action, since=since) + parts > cap
+    """Decide whether `parts` more messages now would cross the account's daily cap, or that of a long span."""
+    limits = effective_limits(account, action)
+    cap, since = limits.per_day, window_start_at(account.zone, 0, now)
+    full = cap is not None and count_since(account.pk, action, since=since) + parts > cap
+    return full or long_spans.is_full(account, action, limits, parts=parts, now=now)

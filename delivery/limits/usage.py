@@ -6,7 +6,7 @@ they need the first message of the hour too, which the limiter does not tell.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -16,11 +16,13 @@ from django.db import connection
 
 from accounts.models import Account
 from accounts.models.account import Action
+from activity.ledger import NEVER_LEFT_SQL
 from activity.models import Attempt
 from config.redis.client import client
 from delivery.limiter import Limiter, Use
+from delivery.limits import long_spans
 from delivery.limits.lookup import day_of
-from delivery.pacing import Limits, error_rate, pace_of
+from delivery.pacing import Limits, error_rate, pace_of, span_words
 from delivery.window import window_start_at
 
 Outcome = Attempt.Outcome
@@ -46,13 +48,15 @@ Key = tuple[int, str]
 class Used:
     """Messages of today, in the account's zone, of the last minute and of the last hour.
 
-    `hour_since` is the time of the first message of the hour, where the ledger was counted.
+    `hour_since` is the time of the first message of the hour, where the ledger was counted. `long` are those of
+    the long spans that have a cap, by the name of the cap.
     """
 
     day: int = 0
     hour: int = 0
     minute: int = 0
     hour_since: datetime | None = None
+    long: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,14 @@ def minute_gauge(action: str, used: Used, limits: Limits) -> Gauge:
     return Gauge(label=f"{NOUNS[action]} this minute", used=used.minute, limit=limits.per_minute)
 
 
+def long_gauges(action: str, used: Used, limits: Limits) -> list[Gauge]:
+    """Return the gauges of the long spans that have a limit."""
+    return [
+        Gauge(label=f"{NOUNS[action]} in {span_words(name)}", used=used.long.get(name, 0), limit=cap)
+        for name, cap in long_spans.long_caps(limits).items()
+    ]
+
+
 def used_now(
     which: Sequence[Which], limits: Mapping[Key, Limits], *, now: datetime, most: int | None = None
 ) -> dict[Key, Used]:
@@ -100,7 +112,13 @@ def used_now(
         if isinstance(answer, Use)
     }
     forgotten = [(account, action) for account, action in which if (account.pk, action) not in known]
-    return known | (used(forgotten, now=now, most=most) if forgotten else {})
+    if not forgotten:
+        return known
+    counted, sent = used(forgotten, now=now, most=most), long_spans.sent(forgotten, limits, now=now)
+    return known | {
+        key: replace(each, long={name: sum(count for _, count in rows) for name, rows in sent[key].items()})
+        for key, each in counted.items()
+    }
 
 
 def _told(use: Use, limits: Limits) -> Used:
@@ -114,14 +132,19 @@ def _told(use: Use, limits: Limits) -> Used:
         day=day,
         hour=min(hour, limits.per_hour or hour),
         minute=min(minute, limits.per_minute or minute),
+        long={
+            name: min(max(0, counted - use.planned), getattr(limits, name) or 0)
+            for name, counted in use.long.items()
+        },
     )
 
 
-USED = """
+USED = f"""
 SELECT w.account_id, w.action,
        (SELECT count(*) FROM (
             SELECT 1 FROM activity_attempt a
-            WHERE a.account_id = w.account_id AND a.action = w.action AND a.at >= w.day_start LIMIT %(most)s
+            WHERE a.account_id = w.account_id AND a.action = w.action AND a.at >= w.day_start
+              AND a.outcome NOT IN ({NEVER_LEFT_SQL}) LIMIT %(most)s
         ) today),
        hour.used, hour.since, hour.minute
 FROM unnest(%(accounts)s::bigint[], %(actions)s::text[], %(days)s::timestamptz[]) AS w(account_id, action, day_start)
@@ -129,8 +152,9 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS used, min(a.at) AS since, count(*) FILTER (WHERE a.at > %(minute)s) AS minute
     FROM activity_attempt a
     WHERE a.account_id = w.account_id AND a.action = w.action AND a.at > %(hour)s
+      AND a.outcome NOT IN ({NEVER_LEFT_SQL})
 ) hour
-"""
+"""  # noqa: S608 - made of constants
 
 
 def used(which: Sequence[Which], *, now: datetime, most: int | None = None) -> dict[Key, Used]:

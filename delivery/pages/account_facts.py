@@ -13,6 +13,7 @@ from delivery.limits import lookup, usage
 from delivery.limits.effective import Effective, Source
 from delivery.limits.usage import Gauge
 from delivery.models import Run, RunAccount
+from delivery.pacing import LONG_SPANS, span_words
 from delivery.sentences import account_state
 from delivery.sentences.account_sentence import Why
 from delivery.sentences.next_action import NextAction, next_action
@@ -98,6 +99,7 @@ def gauges(account: Account, *, now: datetime) -> list[Gauge]:
         if held.per_hour:
             found.append(usage.hour_gauge(action, spent, held))
         found.append(usage.day_gauge(action, spent, held))
+        found += usage.long_gauges(action, spent, held)
     return found
 
 
@@ -137,6 +139,7 @@ def _rows(account: Account, own: Limit | None, action: str) -> list[LimitRow]:
         "per_minute": f"{held.per_minute:,}" if held.per_minute else "",
         "per_hour": f"{held.per_hour:,}" if held.per_hour else "",
         "per_day": f"{held.per_day:,}" if held.per_day else "",
+        **{name: f"{cap:,}" for name in LONG_SPANS if (cap := getattr(held, name))},
         "gap_min": _gap(held.gap_min, held.gap_max),
         "batch_size": f"{held.batch_size:,}, then a break of {held.batch_pause:g} s"
         if held.batch_size
@@ -146,6 +149,7 @@ def _rows(account: Account, own: Limit | None, action: str) -> list[LimitRow]:
         "per_minute": "Per minute",
         "per_hour": "Per hour",
         "per_day": "Per day",
+        **{name: f"Per {span_words(name)}" for name in LONG_SPANS},
         "gap_min": "Gap between messages",
         "batch_size": "Messages per batch",
     }

@@ -11,11 +11,12 @@ from accounts.generics import ModelForm
 from accounts.models import Account, Limit
 from accounts.profiles import PROFILES
 from delivery import transports
-from delivery.pacing import Limits
+from delivery.pacing import LONG_SPANS, Limits
 from delivery.sessions import one_account
 from delivery.transports.base import CredentialField, CredentialsError
 
 A_DAY = 86_400  # seconds
+CAPS = ("per_minute", "per_hour", "per_day", *LONG_SPANS)
 ZONES = [
     (zone, zone.replace("_", " ")) for zone in sorted(available_timezones()) if "/" in zone or zone == "UTC"
 ]
@@ -106,17 +107,20 @@ class LimitForm(ModelForm[Limit]):
 
     class Meta:
         model = Limit
-        fields = ("per_minute", "per_hour", "per_day", "gap_min", "gap_max", "batch_size", "batch_pause")
+        fields = (*CAPS, "gap_min", "gap_max", "batch_size", "batch_pause")
         labels = {
             "per_minute": "Per minute",
             "per_hour": "Per hour",
             "per_day": "Per day",
+            "per_24_hours": "Per 24 hours",
+            "per_7_days": "Per 7 days",
+            "per_30_days": "Per 30 days",
             "gap_min": "Shortest gap (seconds)",
             "gap_max": "Longest gap (seconds)",
             "batch_size": "Messages per batch",
             "batch_pause": "Break after batch (seconds)",
         }
-        help_texts = {"gap_min": "", "batch_pause": ""}
+        help_texts = {"gap_min": "", "batch_pause": "", "per_day": ""}
 
     def hint(self, inherited: Limits) -> None:
         """Show in each empty field the value that is used without it."""
@@ -137,7 +141,7 @@ class LimitForm(ModelForm[Limit]):
         low, high = cleaned.get("gap_min"), cleaned.get("gap_max")
         if low is not None and high is not None and low > high:
             self.add_error("gap_max", "The longest gap must not be shorter than the shortest.")
-        for name in ("per_minute", "per_hour", "per_day"):
+        for name in CAPS:
             if cleaned.get(name) == 0:
                 self.add_error(name, "Enter at least 1. To send nothing, pause the account.")
         return cleaned

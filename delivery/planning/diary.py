@@ -153,16 +153,14 @@ def over(loads: Iterable[Load], room: Room) -> Mapping[int, int]:
 
 
 def overflows(loads: Sequence[Load], room: Room) -> list[Overflow]:
-    """Return the work to move so that no day has too much; on each day the first loads in `loads` stay."""
-    days = {load.day for load in loads}
-    left = {day: room(day, days) for day in days}
+    """Return the work to move so that no day, and no span of days, has too much; the first loads in `loads` stay."""
+    kept = Counter({load.day: 0 for load in loads})
     found = []
     for load in loads:
-        space = left[load.day]
-        if space is None:
-            continue
-        stays = min(load.targets, space // load.parts)
-        left[load.day] = space - stays * load.parts
+        space = room(load.day, kept)
+        left = load.messages if space is None else max(0, space - kept[load.day])
+        stays = min(load.targets, left // load.parts)
+        kept[load.day] += stays * load.parts
         if stays < load.targets:
             found.append(Overflow(load=load, stays=stays))
     return found

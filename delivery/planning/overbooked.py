@@ -1,6 +1,7 @@
 """Finds days of accounts that are over their cap, by sent or by planned messages (SPEC S6), and reads the plans."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -9,8 +10,11 @@ from zoneinfo import ZoneInfo
 from django.db import connection
 
 from accounts.models import Account
-from delivery.limits import lookup
+from accounts.profiles import PROFILES
+from activity.ledger import NEVER_LEFT_SQL
+from delivery.limits import long_spans, lookup
 from delivery.models import Run, RunQuerySet, RunTarget
+from delivery.pacing import span_words
 from delivery.planning import workload
 from delivery.planning.diary import Load, over
 from delivery.planning.values import Allowance, rank_of
@@ -19,7 +23,7 @@ from delivery.states import TargetStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overbooked:
-    """A day that is over its cap, or would be by its plan."""
+    """A day that is over its cap, or would be by its plan; or a longer `span` that ends on this day."""
 
     account: Account
     action: str
@@ -27,14 +31,15 @@ class Overbooked:
     sent: int
     planned: int
     cap: int
+    span: str = "day"
 
 
-SENT = """
+SENT = f"""
 SELECT t.account_id, t.action, (t.at AT TIME ZONE a.zone)::date AS day, count(*)
 FROM activity_attempt t JOIN accounts_account a ON a.id = t.account_id
-WHERE t.at >= %(since)s AND t.account_id = ANY(%(accounts)s::bigint[])
+WHERE t.at >= %(since)s AND t.account_id = ANY(%(accounts)s::bigint[]) AND t.outcome NOT IN ({NEVER_LEFT_SQL})
 GROUP BY 1, 2, 3 ORDER BY 3, 1, 2
-"""
+"""  # noqa: S608 - made of constants
 
 
 def sent_over(accounts: Sequence[Account], *, now: datetime, days: int) -> list[Overbooked]:
@@ -50,7 +55,53 @@ def sent_over(accounts: Sequence[Account], *, now: datetime, days: int) -> list[
                 found.append(
                     Overbooked(account=account, action=action, day=day, sent=sent, planned=0, cap=cap)
                 )
+    own: dict[int, set[str]] = {account.pk: set() for account in accounts}
+    for account_id, action in rows:
+        own[account_id].add(action)
+    for account in accounts:
+        for action in PROFILES[account.profile].limits.keys() | own[account.pk]:
+            caps = long_spans.long_caps(lookup.merged(account, action, rows.get((account.pk, action))).limits)
+            found += _spans_over(account, action, caps, now=now, days=days)
     return found
+
+
+IN_SPANS = f"""
+SELECT (at AT TIME ZONE %(zone)s)::date AS day, max(sent) FROM (
+    SELECT t.at, count(*) OVER (ORDER BY t.at RANGE BETWEEN %(length)s::interval PRECEDING AND CURRENT ROW) AS sent
+    FROM activity_attempt t
+    WHERE t.account_id = %(account)s AND t.action = %(action)s AND t.at >= %(since)s - %(length)s::interval
+      AND t.outcome NOT IN ({NEVER_LEFT_SQL})
+) each
+WHERE at >= %(since)s GROUP BY 1 HAVING max(sent) > %(cap)s ORDER BY 1
+"""  # noqa: S608 - made of constants
+
+
+def _spans_over(
+    account: Account, action: str, caps: Mapping[str, int], *, now: datetime, days: int
+) -> Iterator[Overbooked]:
+    """Return days on which a long span of an account ended with more messages than its present cap."""
+    for name, cap in caps.items():
+        arguments: dict[str, Any] = {
+            "account": account.pk,
+            "action": action,
+            "zone": account.zone,
+            "since": now - timedelta(days=days),
+            # Two messages a whole span apart are in no span together.
+            "length": long_spans.long_span(name) - timedelta(milliseconds=1),
+            "cap": cap,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(IN_SPANS, arguments)
+            for day, sent in cursor.fetchall():
+                yield Overbooked(
+                    account=account,
+                    action=action,
+                    day=day,
+                    sent=sent,
+                    planned=0,
+                    cap=cap,
+                    span=span_words(name),
+                )
 
 
 def planned_over(accounts: Sequence[Account], *, now: datetime) -> Iterator[Overbooked]:
@@ -71,7 +122,9 @@ def _planned_over(account: Account, action: str, now: datetime) -> Iterator[Over
     allowance = allowance_of(account, action, now=now)
     loads = loads_of(account, list(going_runs(account, action)), now=now)
     today = now.astimezone(ZoneInfo(account.zone)).date()
-    days = {load.day for load in loads}
+    days = Counter[int]()
+    for load in loads:
+        days[load.day] += load.messages
     for day, planned in over(loads, allowance.room).items():
         yield Overbooked(
             account=account,
@@ -79,7 +132,7 @@ def _planned_over(account: Account, action: str, now: datetime) -> Iterator[Over
             day=today + timedelta(days=day),
             sent=allowance.day_used if day == 0 else 0,
             planned=planned,
-            cap=allowance.cap(day, days) or 0,
+            cap=(allowance.room(day, days) or 0) + (allowance.day_used if day == 0 else 0),
         )
 
 

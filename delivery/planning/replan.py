@@ -8,6 +8,7 @@ apart.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from django.db import transaction
 
@@ -35,28 +36,31 @@ class Moved:
     first: datetime
 
 
-def full_day(account: Account, action: str, *, now: datetime) -> list[Moved]:
+def full_day(account: Account, action: str, *, now: datetime, until: datetime | None = None) -> list[Moved]:
     """Move the work that a full account still has planned for today, MOST_AT_ONCE targets at a time.
 
-    The engine calls this when the limiter says that the day is full. An empty result means that nothing is left today.
+    The engine calls this when the limiter says that the day is full, or that a longer span is full `until` a moment. An
+    empty result means that nothing is left before that day.
     """
-    return _relieve(account, action, now=now, full_today=True)
+    zone = ZoneInfo(account.zone)
+    days = 1 if until is None else (until.astimezone(zone).date() - now.astimezone(zone).date()).days
+    return _relieve(account, action, now=now, closed_until=days)
 
 
 def relieve(account: Account, action: str, *, now: datetime) -> list[Moved]:
     """Move work off days that would be over their cap, MOST_AT_ONCE at a time; empty if there is no such day."""
-    return _relieve(account, action, now=now, full_today=False)
+    return _relieve(account, action, now=now, closed_until=0)
 
 
 @transaction.atomic
-def _relieve(account: Account, action: str, *, now: datetime, full_today: bool) -> list[Moved]:
+def _relieve(account: Account, action: str, *, now: datetime, closed_until: int) -> list[Moved]:
     going = going_runs(account, action).select_for_update(of=("self",), no_key=True)
     runs = {run.pk: run for run in going.order_by("pk")}
     account = Account.objects.select_for_update(no_key=True).defer("credentials").get(pk=account.pk)
     loads = loads_of(account, list(runs.values()), now=now)
     allowance = allowance_of(account, action, now=now)
-    if full_today and allowance.day_caps:
-        allowance = replace(allowance, day_used=allowance.day_caps[0])
+    if allowance.day_caps or allowance.rolling:
+        allowance = replace(allowance, closed_until=closed_until)
     excess = [each for each in overflows(loads, allowance.room) if allowance.fits(each.load.parts)]
     if not excess:
         return []
@@ -132,8 +136,7 @@ def _say(
     """Write the move into the run's summary; a paused run keeps the reason of its pause."""
     if run.status in {RunStatus.QUEUED, RunStatus.RUNNING}:
         targets = sum(each.targets for each in excess if each.load.run_id == run.pk)
-        run.summary = run_summary.replanned(
-            run, account, cap=allowance.day_caps[0], targets=targets, first=first
-        )
+        cap = allowance.cap(0)
+        run.summary = run_summary.replanned(run, account, cap=cap, targets=targets, first=first)
         run.save(update_fields=["summary"])
     transaction.on_commit(lambda: live.run_changed(run.pk, run.owner_id))

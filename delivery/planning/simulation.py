@@ -10,11 +10,14 @@ from math import ceil
 from zoneinfo import ZoneInfo
 
 from delivery.pacing import Limits, recovered, strictest
+from delivery.planning.rolling import Use
 from delivery.planning.spacing import Spacing, spacing_of
 from delivery.planning.values import Allowance, Job, Pause, PauseCause, Point, Sender, Timeline
 from delivery.window import Window, closes_at, opens_at, window_end_at
 
 LONGEST = timedelta(days=366)  # further ahead the limits are unknown
+
+FULL = {PauseCause.DAILY_CAP, PauseCause.SPAN_CAP}
 
 Delay = Callable[[float, float], float]  # returns the gap at an error rate
 
@@ -41,6 +44,10 @@ class AccountSimulation:
         self.spacings = [self._spacing(job) for job in self.jobs]
         self.busy: set[int] = set()  # numbers of the days on which something is sent
         self.hours = _Hours()
+        self.uses = {
+            action: [Use(rolling) for rolling in allowance.rolling]
+            for action, allowance in sender.allowances.items()
+        }
         self.zone = ZoneInfo(sender.zone)
         self.today = now.astimezone(self.zone).date()
         self.ends = now + LONGEST
@@ -85,10 +92,10 @@ class AccountSimulation:
         return (at for at, left in enumerate(self.left) if left)
 
     def _chance(self, at: int) -> datetime:
-        """Return the earliest moment from now on at which a run may send, by its window and the day's cap."""
+        """Return the earliest moment from now on at which a run may send, by its window and its caps."""
         job = self.jobs[at]
-        ready = max(self.now, job.ready_at)
-        if self._room(job) == 0:
+        ready = max([self.now, job.ready_at, *self._openings(job)])
+        if self._room_today(job) == 0:
             ready = max(ready, self.day_ends)
         return self.hours.opens_at(job.window, ready)
 
@@ -100,9 +107,18 @@ class AccountSimulation:
         return min([self.day_ends, self.hours.closes_at(self.jobs[turn].window, self.now), *before])
 
     def _room(self, job: Job) -> int | None:
-        """Return how many targets of a run still fit into the day; None is any number."""
+        """Return how many targets of a run still fit into the day and the long spans; None is any number."""
+        rooms = [use.room(self.now) // job.parts for use in self.uses[job.action]]
+        today = self._room_today(job)
+        return min([*rooms, *([] if today is None else [today])], default=None)
+
+    def _room_today(self, job: Job) -> int | None:
         room = self.rooms[job.action]
         return None if room is None else max(0, room - self.sent_today.get(job.action, 0)) // job.parts
+
+    def _openings(self, job: Job) -> list[datetime]:
+        """Return when each long span of a run's action has room for a target."""
+        return [use.opens_at(self.now, job.parts) for use in self.uses[job.action]]
 
     def _cause(self, at: int) -> PauseCause:
         """Return the reason why a run that does not have the turn waits."""
@@ -110,7 +126,9 @@ class AccountSimulation:
         ready = max(self.now, job.ready_at)
         if self.hours.opens_at(job.window, ready) > ready:
             return PauseCause.WINDOW
-        return PauseCause.DAILY_CAP if self._room(job) == 0 else PauseCause.OTHER_RUNS
+        if self._room_today(job) == 0:
+            return PauseCause.DAILY_CAP
+        return PauseCause.SPAN_CAP if self._room(job) == 0 else PauseCause.OTHER_RUNS
 
     # Sending and waiting.
 
@@ -128,6 +146,8 @@ class AccountSimulation:
         stretch.messages = (before + count) * job.parts
         stretch.next_at = origin + timedelta(seconds=spacing.at(before + count))
         self.sent_today[job.action] = self.sent_today.get(job.action, 0) + count * job.parts
+        for use in self.uses[job.action]:
+            use.add(start, last, count * job.parts)
         self.busy.add(self.day)
         if turn == self.own:
             done = job.targets - self.left[turn]
@@ -164,7 +184,7 @@ class AccountSimulation:
             return
         ends = until if until < self.ends else None
         last = self.pauses[-1] if self.pauses else None
-        if last and last.until == at and (last.cause is cause or last.cause is PauseCause.DAILY_CAP):
+        if last and last.until == at and (last.cause is cause or last.cause in FULL):
             self.pauses[-1] = replace(last, until=ends)
         else:
             self.pauses.append(Pause(at=at, until=ends, cause=cause, done=job.targets - self.left[own]))
@@ -176,7 +196,7 @@ class AccountSimulation:
         self.day_ends = window_end_at(self.sender.zone, 24, self.now)
         self.sent_today: dict[str, int] = {}
         self.rooms = {
-            action: allowance.room(self.day, self.busy)
+            action: replace(allowance, rolling=()).room(self.day, self.busy)
             for action, allowance in self.sender.allowances.items()
         }
 

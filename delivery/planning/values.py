@@ -1,11 +1,13 @@
 """The input of a forecast and its result. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from delivery.pacing import Limits
+from delivery.planning.rolling import Rolling
 from delivery.window import Window
 
 
@@ -17,6 +19,7 @@ class Allowance:
     that follow; none is no cap. `reserved` are messages that other runs have planned for a day, by its number from
     today. `hour_since` is when the first of the `hour_used` messages of the last hour left. `slowest` are the
     seconds that a message has been seen to take, whatever the limits allow, and `errors` the share that failed.
+    `rolling` are the caps over long spans. Before the day `closed_until` there is no room.
     """
 
     limits: Limits
@@ -27,6 +30,8 @@ class Allowance:
     hour_since: datetime | None = None
     slowest: float = 0.0
     errors: float = 0.0
+    rolling: Sequence[Rolling] = ()
+    closed_until: int = 0
 
     def cap(self, day: int, busy: Collection[int] = ()) -> int | None:
         """Return the cap of a day. A warm-up grows with each earlier day that has work; `busy` adds such days."""
@@ -37,15 +42,25 @@ class Allowance:
         return self.day_caps[min(grown, len(self.day_caps) - 1)]
 
     def room(self, day: int, busy: Collection[int] = ()) -> int | None:
-        """Return how many messages may still leave on a day, as planned now; None is any number."""
-        cap = self.cap(day, busy)
-        if cap is None:
-            return None
-        return max(0, cap - self.reserved.get(day, 0) - (self.day_used if day == 0 else 0))
+        """Return how many messages may still leave on a day, as planned now; None is any number.
+
+        Where `busy` has the messages of its days, they count in the spans that end on other days.
+        """
+        if day < self.closed_until:
+            return 0
+        cap, rooms = self.cap(day, busy), []
+        if cap is not None:
+            rooms.append(max(0, cap - self.reserved.get(day, 0) - (self.day_used if day == 0 else 0)))
+        if self.rolling:
+            planned = Counter(self.reserved) + Counter(busy if isinstance(busy, Mapping) else {})
+            planned[day] = self.reserved.get(day, 0)  # the caller subtracts those of the day itself
+            rooms += [rolling.room(day, planned) for rolling in self.rolling]
+        return min(rooms, default=None)
 
     def fits(self, parts: int) -> bool:
         """Decide whether any day could take a target of `parts` messages."""
-        return not self.day_caps or max(self.day_caps) >= parts
+        caps = [rolling.cap for rolling in self.rolling] + ([max(self.day_caps)] if self.day_caps else [])
+        return min(caps, default=parts) >= parts
 
 
 Rank = tuple[int, datetime]  # the order of P1: by priority, the highest first, then by firing
@@ -109,6 +124,7 @@ class PauseCause(StrEnum):
 
     WINDOW = "window"  # its window is closed
     DAILY_CAP = "daily_cap"  # the account has reached its daily cap
+    SPAN_CAP = "span_cap"  # or the cap of 24 hours, 7 or 30 days
     OTHER_RUNS = "other_runs"  # the account serves another run first
 
 

@@ -113,7 +113,7 @@ class _Words:
     def _pause(self) -> Pause | None:
         """Return the first pause that stops the run; waiting for a turn or for the first window is none."""
         for pause in self.timeline.pauses:
-            if pause.cause is PauseCause.DAILY_CAP or pause.at >= self.run.closes_at:
+            if pause.cause in {PauseCause.DAILY_CAP, PauseCause.SPAN_CAP} or pause.at >= self.run.closes_at:
                 return pause
         return None
 
@@ -171,10 +171,11 @@ class _Words:
     def _pauses(self, pause: Pause, finishes_at: datetime) -> tuple[str, str]:
         at, progress = self._moment(pause.at), f"{pause.done:,} of {self.run.targets:,} delivered"
         finish = f"ends about {self._finish(finishes_at)} ({self.zone})"
-        if pause.cause is PauseCause.DAILY_CAP:
+        if pause.cause in {PauseCause.DAILY_CAP, PauseCause.SPAN_CAP}:
             again = self._after_full_day(pause)
-            what = f"The daily limit is reached at {at} with {progress}. {again} {finish}."
-            return what, "Raise the account's daily limit, or add another account."
+            limit = "daily limit" if pause.cause is PauseCause.DAILY_CAP else "limit of several hours or days"
+            what = f"The {limit} is reached at {at} with {progress}. {again} {finish}."
+            return what, f"Raise the account's {limit}, or add another account."
         by_itself = self.run.resumes_by_itself
         again = "It continues when the window opens again and" if by_itself else "If you resume it then, it"
         return f"The window closes at {at} with {progress}. {again} {finish}.", self._wider()

@@ -18,9 +18,10 @@ from django.db.models import Count, QuerySet
 from accounts.models import Account
 from delivery import conf
 from delivery.lifecycle import window_of
-from delivery.limits import lookup, usage
+from delivery.limits import long_spans, lookup, usage
 from delivery.models import Run, RunAccount
-from delivery.pacing import error_rate
+from delivery.pacing import Limits, error_rate
+from delivery.planning.rolling import Rolling
 from delivery.planning.values import Allowance, Job, Sender, rank_of
 
 MOST_COUNTED = 20_000  # up to this many targets, a run is counted account by account
@@ -86,11 +87,16 @@ def allowances(
     which = [(account, action) for account in accounts for action in sorted(actions[account.pk])]
     rows = lookup.limits_of(accounts)
     used, observed = usage.used(which, now=now), usage.observed(which, now=now)
+    limits = {
+        (account.pk, action): lookup.merged(account, action, rows.get((account.pk, action))).limits
+        for account, action in which
+    }
+    long = long_spans.sent(which, limits, now=now)
     found = {}
     for account, action in which:
         key = account.pk, action
         found[key] = Allowance(
-            limits=lookup.merged(account, action, rows.get(key)).limits,
+            limits=limits[key],
             day_caps=lookup.day_caps(account, action, rows.get(key)),
             day_used=used[key].day,
             reserved=_reserved(account, action, queues[account.pk], now),
@@ -98,7 +104,21 @@ def allowances(
             hour_since=used[key].hour_since,
             slowest=observed[key].seconds,
             errors=observed[key].errors,
+            rolling=_rolling(account, limits[key], long[key], now),
         )
+    return found
+
+
+def _rolling(
+    account: Account, limits: Limits, sent: Mapping[str, long_spans.Sent], now: datetime
+) -> list[Rolling]:
+    """Return the caps of an account over long spans, with what counts of them now."""
+    zone, found = ZoneInfo(account.zone), []
+    for name, cap in long_spans.long_caps(limits).items():
+        past = Counter[int]()
+        for at, count in sent[name]:
+            past[(at.astimezone(zone).date() - now.astimezone(zone).date()).days] += count
+        found.append(Rolling(cap=cap, length=long_spans.long_span(name), sent=sent[name], past=past))
     return found
 
 

@@ -23,7 +23,7 @@ from delivery import conf, lifecycle, transports
 from delivery.limits.lookup import effective_limits
 from delivery.models import Run
 from delivery.overdue import overdue_before
-from delivery.pacing import Limits
+from delivery.pacing import LONG_SPANS, Limits
 from delivery.transports.base import TransportError
 
 ERROR = "may have been sent before the database was restored"
@@ -55,6 +55,7 @@ def most_sent(limits: Limits, length: timedelta) -> int | None:
             (limits.per_minute, A_MINUTE, 1),
             (limits.per_hour, AN_HOUR, 1),
             (limits.per_day, A_DAY, 2),  # a span of an hour may touch two calendar days
+            *((getattr(limits, name), hours * AN_HOUR, 1) for name, hours in LONG_SPANS.items()),
         )
         if cap is not None
     ]

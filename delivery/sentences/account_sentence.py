@@ -39,7 +39,7 @@ class AccountNow:
     paused: int = 0
     pace: float = 0.0  # about how many seconds between two messages, before any slow-down; 0 if not known
     slow_factor: float = 1.0
-    limits: Mapping[str, int | None] | None = None  # per_minute, per_hour, per_day
+    limits: Mapping[str, int | None] | None = None  # the caps, by their reasons
     waiting_for: str = ""
     waiting_until: datetime | None = None
     waiting_detail: str = ""  # a sentence, if the reason alone is not enough

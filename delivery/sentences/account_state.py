@@ -125,7 +125,8 @@ def _pace(held: pacing.Limits) -> float:
 
 
 def _caps(held: pacing.Limits) -> dict[str, int | None]:
-    return {"per_minute": held.per_minute, "per_hour": held.per_hour, "per_day": held.per_day}
+    names = ("per_minute", "per_hour", "per_day", *pacing.LONG_SPANS)
+    return {name: getattr(held, name) for name in names}
 
 
 def _is_unserved(state: AccountNow, now: datetime) -> bool:

@@ -6,6 +6,7 @@ Pages, lists, the admin, e-mails and live messages take their words from here; a
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from delivery.pacing import LONG_SPANS, span_words
 from delivery.states import AccountStatus, PauseReason, WaitReason
 
 
@@ -31,6 +32,13 @@ WAITS: Mapping[str, Words] = {
     WaitReason.PER_DAY: Words(
         said="limit reached: {limit} messages per day.", uncounted="limit per day reached."
     ),
+    **{
+        name: Words(
+            said=f"limit reached: {{limit}} messages per {span_words(name)}.",
+            uncounted=f"limit per {span_words(name)} reached.",
+        )
+        for name in LONG_SPANS
+    },
     WaitReason.BATCH_PAUSE: Words(said="taking a break after a batch."),
     WaitReason.SLOWED: Words(said="waiting, because {server} asked us to slow down.", clock="next try in"),
     WaitReason.NOT_BEFORE: Words(said="the next message is planned for later.", clock="next message in"),

@@ -93,13 +93,11 @@ def account_stopped(run: Run, account: Account, reason: str) -> str:
     return f"{account} stopped sending: {reason.rstrip('.')}. {_progress(run)} Start the account again to continue."
 
 
-def replanned(run: Run, account: Account, *, cap: int, targets: int, first: datetime) -> str:
-    """Return the sentence for a run that one day's limit moved in part to later days (P10)."""
+def replanned(run: Run, account: Account, *, cap: int | None, targets: int, first: datetime) -> str:
+    """Return the sentence for a run that limits moved in part to later days (P10); `cap` is that of a day."""
+    reached = f"{account} can send {cap:,} messages per day" if cap else f"{account} has reached its limit"
     moved = f"{_counted(run, targets)} {'was' if targets == 1 else 'were'}"
-    return (
-        f"{account} can send {cap:,} messages per day: {moved} moved to later days, "
-        f"the first to {dated(first, ZoneInfo(run.zone))}."
-    )
+    return f"{reached}: {moved} moved to later days, the first to {dated(first, ZoneInfo(run.zone))}."
 
 
 def finished(run: Run) -> str:

@@ -34,7 +34,7 @@ from delivery.engine.permits import Permits
 from delivery.engine.trouble import AccountTrouble
 from delivery.engine.wakeups import Rest
 from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
-from delivery.outcomes import HeldBack, Outcome, Rejected, Sent, Unknown, name_of
+from delivery.outcomes import NEVER_LEFT, HeldBack, Outcome, Rejected, Sent, Unknown, name_of
 from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError, thaw
 from delivery.recovery import stop_sending
 from delivery.sentences import account_sentence
@@ -254,7 +254,7 @@ class _Sending:
                 tag=number, message=message, key=f"{trial.id}-{number}", look=_TestLook(self)
             )
             outcome = await self._carry(request)
-            if isinstance(outcome, HeldBack):
+            if isinstance(outcome, NEVER_LEFT):
                 break  # its permit was not used
             self.permits.settle(left.pop(0))
             if not isinstance(outcome, Sent):

@@ -120,6 +120,15 @@ REFUSALS = [
         )
         for period in ("per_minute", "per_hour", "per_day")
     ),
+    *(
+        changed(
+            f"a limit of none {period.replace('_', ' ')}",
+            "limit_of_long_spans_at_least_one",
+            LimitFactory,
+            **{period: 0},
+        )
+        for period in ("per_24_hours", "per_7_days", "per_30_days")
+    ),
     changed("a shortest gap alone", "limit_gap_ordered", LimitFactory, gap_min=30),
     changed("a longest gap alone", "limit_gap_ordered", LimitFactory, gap_max=60),
     changed("a shortest gap above the longest", "limit_gap_ordered", LimitFactory, GAP, gap_min=61),

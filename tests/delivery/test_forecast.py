@@ -19,6 +19,7 @@ from delivery.forecast import (
     thinned,
 )
 from delivery.pacing import Limits
+from delivery.planning.rolling import Rolling
 from delivery.planning.values import (
     Allowance,
     Job,
@@ -212,6 +213,30 @@ def test_the_cap_of_a_day_grows_with_the_days_before_it_that_have_work(
     allowance: Allowance, day: int, busy: tuple[int, ...], expected: int | None
 ) -> None:
     assert allowance.cap(day, busy) == expected
+
+
+def test_a_run_goes_on_once_the_messages_of_a_day_and_a_week_ago_no_longer_count() -> None:
+    found = timeline(job(250, own=True), rolling=[Rolling(cap=100, length=timedelta(hours=24))], limits=FORTY)
+    assert found.finishes_at is not None
+    took = found.finishes_at - WEDNESDAY
+    assert timedelta(days=2) <= took <= timedelta(days=2, hours=1)
+    assert [pause.cause for pause in found.pauses] == [PauseCause.SPAN_CAP] * 2
+
+
+def test_what_was_sent_before_counts_in_long_spans() -> None:
+    sent = [(WEDNESDAY - timedelta(days=5), 70)]
+    rolling = Rolling(cap=100, length=timedelta(days=7), sent=sent)
+    found = timeline(job(60, own=True), rolling=[rolling])
+    assert found.finishes_at is not None
+    assert timedelta(days=2) <= found.finishes_at - WEDNESDAY <= timedelta(days=2, hours=2)
+
+
+def test_a_run_behind_one_that_is_full_does_not_wait_for_a_day() -> None:
+    """Only the account's own action is full: other runs of the same account still wait with it."""
+    rolling = Rolling(cap=10, length=timedelta(hours=24))
+    found = timeline(job(5), job(5, own=True), rolling=[rolling])
+    assert found.finishes_at is not None
+    assert found.finishes_at - WEDNESDAY < timedelta(hours=1)
 
 
 def slowed(targets: int, factor: float, *, clean: int = 0, parts: int = 1) -> float:

@@ -17,7 +17,7 @@ from delivery.engine.shift.consequences import Consequences
 from delivery.engine.shift.outgoing import Outgoing, landing_of
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
-from delivery.outcomes import HeldBack, Sent, ServerError, Unknown
+from delivery.outcomes import NEVER_LEFT, HeldBack, Sent, ServerError, Unknown
 from delivery.states import TargetStatus, WaitReason
 
 log = structlog.get_logger(__name__)
@@ -125,7 +125,11 @@ class Landings:
         state = self.state
         del state.in_flight[outgoing.target_id]
         permits = state.permits_of(outgoing.run)
-        permits.settle(outgoing.permits.pop(0), at=landed.at)
+        permit = outgoing.permits.pop(0)
+        if isinstance(landed.outcome, NEVER_LEFT):
+            permits.give_back([permit])
+        else:
+            permits.settle(permit, at=landed.at)
         if landing.status is not TargetStatus.SENDING:
             state.agenda.leave([outgoing.target_id])
             permits.give_back(outgoing.permits)

@@ -111,6 +111,8 @@ class Refill:
             case Wait(until_ms=until_ms, reason=reason, now_ms=now_ms):
                 if reason is WaitReason.PER_DAY:
                     await self._plan_anew(run, min(now_ms, until_ms - 1))
+                elif reason in pacing.LONG_SPANS:
+                    await self._plan_anew(run, now_ms, until_ms=until_ms)
                 state.wait(Rest.after((until_ms - now_ms) / 1000, reason))
             case LeaseLost():
                 log.warning("lease_lost", account=state.account.pk)
@@ -121,14 +123,15 @@ class Refill:
             case _:
                 assert_never(answer)
 
-    async def _plan_anew(self, run: ServedRun, now_ms: int) -> None:
-        """Move targets that do not fit into a full day to days that can take them; the runs say so.
+    async def _plan_anew(self, run: ServedRun, now_ms: int, *, until_ms: int | None = None) -> None:
+        """Move targets that do not fit into a full day, or span of days, to days that can take them; the runs say so.
 
         The day is the day of the limiter's answer, not of the present clock: at midnight the new day is not full.
         """
         now, action = datetime.fromtimestamp(now_ms / 1000, UTC), run.whose.action
+        until = None if until_ms is None else datetime.fromtimestamp(until_ms / 1000, UTC)
         account = self.state.account
-        while await self.state.batches.ask(partial(replan.full_day, account, action, now=now)):
+        while await self.state.batches.ask(partial(replan.full_day, account, action, now=now, until=until)):
             log.info("day_full", account=account.pk, action=action)
 
     async def _claim(self, run: ServedRun, units: tuple[Unit, ...], permits: Permits, turn: Turn) -> None:

@@ -7,7 +7,7 @@ from delivery.management.limit_command import LimitCommand
 from delivery.management.table import table
 from delivery.planning.overbooked import Overbooked, planned_over, sent_over
 
-HEAD = ("account", "name", "action", "day", "sent", "planned", "cap", "over")
+HEAD = ("account", "name", "action", "span", "day", "sent", "planned", "cap", "over")
 
 
 class Command(LimitCommand):
@@ -40,6 +40,7 @@ def _row(each: Overbooked) -> tuple[object, ...]:
         each.account.pk,
         each.account.name,
         each.action,
+        each.span,
         each.day,
         each.sent,
         each.planned,

@@ -1,5 +1,6 @@
 """The knowledge of the ledger about an account (SPEC P8)."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
@@ -42,6 +43,7 @@ def remembered(
     in_flight: int = 0,
     margin_ms: int = 0,
     since_midnight: timedelta = timedelta(hours=12),
+    long_ms: tuple[int, ...] = (),
 ) -> Memory:
     now = datetime.now(UTC)
     midnight = now - since_midnight
@@ -51,7 +53,7 @@ def remembered(
         "message",
         pace=PACE,
         day=day,
-        spans=Spans(now_ms=ms(now), reach_ms=HOUR_MS, gap_ms=1500, margin_ms=margin_ms),
+        spans=Spans(now_ms=ms(now), reach_ms=HOUR_MS, gap_ms=1500, margin_ms=margin_ms, long_ms=long_ms),
         hand=Hand(fence=FENCE, permits=in_hand or {}, in_flight=in_flight),
     )
 
@@ -59,6 +61,30 @@ def remembered(
 def test_an_account_that_never_sent_has_nothing_to_remember(account: Account) -> None:
     found = remembered(account)
     assert (found.day_used, list(found.times_ms), found.batch, found.last_ms) == (0, [], 0, 0)
+
+
+def test_long_spans_are_remembered_in_buckets(account: Account) -> None:
+    week, width = 7 * 24 * HOUR_MS, 7 * 24 * HOUR_MS // 96
+    times = [attempt(account, timedelta(days=days)) for days in (1, 1, 3, 6, 8)]
+    found = remembered(account, long_ms=(week,)).counts[week]
+    assert sum(found.values()) == 4
+    assert found == Counter(ms(at) // width for at in times[:4])
+
+
+def test_a_message_in_doubt_counts_in_long_spans(account: Account) -> None:
+    day = 24 * HOUR_MS
+    RunTargetFactory.create(account=account, run__reminder__owner=account.owner, begun=True)
+    (bucket,) = remembered(account, long_ms=(day,)).counts[day]
+    latest = ms(datetime.now(UTC) + longest_send(with_file=False))
+    assert latest // (day // 96) - 1 <= bucket <= latest // (day // 96)
+
+
+@pytest.mark.parametrize("outcome", ["not_connected", "unreachable"])
+def test_what_never_left_counts_nowhere(account: Account, outcome: str) -> None:
+    attempt(account, timedelta(minutes=5), outcome=outcome)
+    found = remembered(account, long_ms=(24 * HOUR_MS,))
+    assert (found.day_used, list(found.times_ms), found.batch) == (0, [], 0)
+    assert dict(found.counts[24 * HOUR_MS]) == {}
 
 
 def test_the_last_hour_is_remembered_by_when_messages_were_seen(account: Account) -> None:

@@ -3,6 +3,7 @@
 It is the ledger as well: `memory` is what a limiter that forgot is rebuilt from.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from delivery.limiter import (
     Wait,
     WrongClock,
 )
-from delivery.pacing import Pace
+from delivery.pacing import LONG_SPANS, Pace, bucket_width
 from delivery.states import WaitReason
 
 
@@ -41,6 +42,7 @@ class Twin:
     knows: bool = False
     disturbed: bool = False  # somebody changed it of whom the holder of the lease does not know
     reach: int = 0
+    counted: set[str] = field(default_factory=set)  # the long spans for which the limiter has counts
     messages: list[Message] = field(default_factory=list)
     today: list[Message] = field(default_factory=list)
     batch: list[Message | None] = field(default_factory=list)  # None: was rebuilt, nobody knows which it is
@@ -112,6 +114,7 @@ class Twin:
             reach_ms=reach,
             times_ms=[m.seen for m in settled if m.seen is not None and m.seen > now - reach],
             in_flight={m.permit: m.start for m in self._open() if m.permit},
+            counts={span: self._buckets(span) for span in self._spans(pace).values()},
             batch=len(self.batch),
             last_ms=max((m.start for m in settled), default=0),
             free_at_ms=self.free_at,
@@ -121,6 +124,7 @@ class Twin:
     def rebuild(self, pace: Pace, day: Day) -> object:
         self.knows, self.disturbed = True, False
         self.reach = self._reach(pace)
+        self.counted = set(self._spans(pace))
         self.day, self.today = day, self._messages_of(day)
         self.batch = [None] * len(self.batch)
         self.ended = max((m.start for m in self.messages if m.seen is not None), default=0)
@@ -139,6 +143,7 @@ class Twin:
             planned=sum(m.start > now for m in self._open()),
             free_at_ms=self.free_at,
             held_until_ms=self.held_until,
+            long={name: self._count_long(now, span) for name, span in self._spans(pace).items()},
         )
 
     def _noted(self) -> Done | Forgotten:
@@ -157,6 +162,15 @@ class Twin:
 
     def _count(self, at: int, span: int) -> int:
         return sum(m.seen is None or m.seen > at - span for m in self.messages)
+
+    def _spans(self, pace: Pace) -> dict[str, int]:
+        return {name: LONG_SPANS[name] * self.hour_ms for name in pace.long_caps}
+
+    def _buckets(self, span: int) -> Counter[int]:
+        return Counter(m.seen // bucket_width(span) for m in self.messages if m.seen is not None)
+
+    def _count_long(self, at: int, span: int) -> int:
+        return sum(m.seen is None or _leaves(m.seen, span) > at for m in self.messages)
 
     def _last_start(self) -> int:
         return max((m.start for m in self.messages), default=0)
@@ -185,7 +199,8 @@ class Twin:
 
     def _answers_for(self, pace: Pace, day: Day) -> bool:
         same_or_later = day.start_ms == self.day.start_ms or day.start_ms >= self.day.end_ms
-        return same_or_later and self._reach(pace) <= self.reach
+        known = self._reach(pace) <= self.reach and self._spans(pace).keys() <= self.counted
+        return same_or_later and known
 
     def _begin(self, day: Day) -> None:
         if day.start_ms != self.day.start_ms:
@@ -195,6 +210,7 @@ class Twin:
     def _trim(self, now: int, ask: Ask) -> None:
         """Forget the names of messages that the limiter trims; the messages still count."""
         self.reach = self._reach(ask.pace)
+        self.counted = set(self._spans(ask.pace))
         until = min(now - self.reach, self.day.end_ms - 1)
         for message in self.messages:
             if message.seen is not None and message.seen <= until:
@@ -205,16 +221,16 @@ class Twin:
         for gap in ask.gaps_ms:
             at, reason, possible = self._earliest(ask, now)
             full = ask.pace.per_day and len(self.today) + ask.cost > ask.pace.per_day
-            if full:
+            if full and not (reason in LONG_SPANS and at > ask.day.end_ms):
                 at, reason, possible = ask.day.end_ms, WaitReason.PER_DAY, False
             latest = min(now + self.horizon_ms, (units[-1].at_ms if units else now) + self.near_ms)
-            if not possible or at > latest or at >= ask.day.end_ms:
+            if full or not possible or at > latest or at >= ask.day.end_ms:
                 return Granted(units=tuple(units), now_ms=now) if units else self._wait(ask, at, reason, now)
             units.append(self._grant_one(ask, at, gap, names))
         return Granted(units=tuple(units), now_ms=now)
 
     def _wait(self, ask: Ask, at: int, reason: WaitReason, now: int) -> Wait:
-        until = min(at, ask.day.end_ms)
+        until = at if reason in LONG_SPANS else min(at, ask.day.end_ms)
         return Wait(until_ms=until if until > now else now + self.recheck_ms, reason=reason, now_ms=now)
 
     def _grant_one(self, ask: Ask, at: int, gap: int, names: Iterator[str]) -> Unit:
@@ -237,10 +253,15 @@ class Twin:
             (minute, WaitReason.PER_MINUTE),
             (hour, WaitReason.PER_HOUR),
         ]
+        longs = [
+            (*self._long_room(ask.pace.long_caps[name], span, ask.cost, now), WaitReason(name))
+            for name, span in self._spans(ask.pace).items()
+        ]
+        bounds += [(time, reason) for time, _, reason in longs]
         at, reason = max(bounds, key=lambda bound: bound[0])  # the first of equals
         if self._batch_is_full(ask) and not self._rested(ask.pace, at):
             at, reason = self._last() + ask.pace.batch_pause_ms, WaitReason.BATCH_PAUSE
-        return at, reason, minute_possible and hour_possible
+        return at, reason, minute_possible and hour_possible and all(possible for _, possible, _ in longs)
 
     def _rested(self, pace: Pace, at: int) -> bool:
         return at - self._last() >= pace.batch_pause_ms
@@ -253,6 +274,15 @@ class Twin:
         size = ask.pace.batch_size
         return bool(size and self.batch and len(self.batch) + ask.cost > size)
 
+    def _long_room(self, cap: int, span: int, cost: int, now: int) -> tuple[int, bool]:
+        """The same for a long span, in which each message counts until the end of its bucket."""
+        times = sorted({0, now, *(_leaves(m.seen, span) for m in self.messages if m.seen is not None)})
+        for time in (0, *(each for each in times if each > now)):
+            if self._count_long(time or now, span) + cost <= cap:
+                return time, True
+        starts = sorted(m.start for m in self._open())
+        return max(starts[len(starts) + cost - cap - 1] + span, now + self.recheck_ms), False
+
     def _room(self, cap: int, span: int, cost: int, now: int) -> tuple[int, bool]:
         """The first time at which the window has room, tried out; and whether there is one."""
         times = sorted({0, *(m.seen + span for m in self.messages if m.seen is not None)})
@@ -261,3 +291,9 @@ class Twin:
                 return time, True
         starts = sorted((m.start for m in self._open()), reverse=True)
         return max(starts[cap - cost] + span, now + self.recheck_ms), False
+
+
+def _leaves(seen: int, span: int) -> int:
+    """Return when a message leaves a long span: it counts as the last moment of its bucket."""
+    width = bucket_width(span)
+    return (seen // width + 1) * width - 1 + span

@@ -16,7 +16,7 @@ from redis import Redis
 from delivery.clocks import Expected
 from delivery.engine.lease import Lease, acquire, lease_key
 from delivery.limiter import Ask, Day, Done, Forgotten, Granted, Limiter, Memory, Unit, Wait, WrongClock
-from delivery.pacing import Pace
+from delivery.pacing import Pace, bucket_width
 from tests.delivery.limiter.limiter_twin import Twin
 from tests.delivery.private_redis import PrivateRedis
 
@@ -47,6 +47,9 @@ paces = st.builds(
     per_day=st.sampled_from([0, 3, 6, 15, 30]),
     batch_size=st.sampled_from([0, 0, 2, 5]),
     batch_pause_ms=st.sampled_from([20, 100]),
+    per_24_hours=st.sampled_from([0, 0, 4, 12]),
+    per_7_days=st.sampled_from([0, 0, 9, 25]),
+    per_30_days=st.sampled_from([0, 0, 14, 40]),
 )
 
 
@@ -106,7 +109,11 @@ class TwinMachine(RuleBasedStateMachine):
     def open_permits(self) -> list[str]:
         return [message.permit for message in self.twin.messages if message.permit and message.seen is None]
 
-    @rule(by=st.one_of(st.integers(0, 20), st.integers(0, 150), st.sampled_from([HOUR, 3 * DAY])))
+    @rule(
+        by=st.one_of(
+            st.integers(0, 20), st.integers(0, 150), st.sampled_from([HOUR, 3 * DAY, 30 * HOUR, 200 * HOUR])
+        )
+    )
     def time_passes(self, by: int) -> None:
         self.now += by
 
@@ -231,7 +238,8 @@ class TwinMachine(RuleBasedStateMachine):
         settled: Mapping[str, int] | None = None,
         returned: Sequence[str] = (),
     ) -> Ask:
-        caps = [cap for cap in (self.pace.per_minute, self.pace.per_hour, self.pace.per_day) if cap]
+        held = (self.pace.per_minute, self.pace.per_hour, self.pace.per_day, *self.pace.long_caps.values())
+        caps = [cap for cap in held if cap]
         return Ask(
             lease=self.lost if by_loser and self.lost else self.lease,
             action="message",
@@ -423,6 +431,10 @@ class Sending:
             reach_ms=reach,
             times_ms=[at for _, at in self.settled if at > self.now - reach],
             in_flight=in_flight,
+            counts={
+                span: Counter(at // bucket_width(span) for _, at in self.settled)
+                for span in self.limiter.spans_ms(self.pace).values()
+            },
             last_ms=max((start for start, _ in self.settled), default=0),
             free_at_ms=self.now,
         )
@@ -448,3 +460,36 @@ def test_the_receiver_never_sees_more_than_a_cap_in_any_window(redis: Redis, pac
         assert most_in_any_window(received, HOUR) <= pace.per_hour
     if pace.per_day:
         assert max(Counter(time // DAY for time in received).values(), default=0) <= pace.per_day
+    for name, span in sending.limiter.spans_ms(pace).items():
+        assert most_in_any_window(received, span) <= pace.long_caps[name]
+
+
+LONG_PACES = st.builds(
+    Pace,
+    per_minute=st.sampled_from([0, 8]),
+    per_hour=st.just(0),
+    per_day=st.sampled_from([0, 30]),
+    batch_size=st.just(0),
+    batch_pause_ms=st.just(0),
+    per_24_hours=st.sampled_from([0, 20, 60]),
+    per_7_days=st.sampled_from([0, 50, 100]),
+    per_30_days=st.sampled_from([80, 200]),
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(pace=LONG_PACES, seed=st.integers(0, 2**32))
+def test_over_months_no_long_span_has_more_than_its_cap_and_little_less(
+    redis: Redis, pace: Pace, seed: int
+) -> None:
+    """Restarts, lost and older states included; a span may be counted a 96th longer, and not more."""
+    sending = Sending(redis=redis, pace=pace, rng=random.Random(seed))
+    month = sending.limiter.spans_ms(pace)["per_30_days"]
+    while sending.now < START + 3 * month:
+        sending.now += sending.rng.choice([HOUR, 3 * HOUR, 10 * HOUR])
+        sending.step()
+    received = [*sending.received, *(sent.seen for sent in sending.in_flight.values())]
+    for name, span in sending.limiter.spans_ms(pace).items():
+        assert most_in_any_window(received, span) <= pace.long_caps[name]
+    if not (pace.per_7_days or pace.per_24_hours or pace.per_day):
+        assert most_in_any_window(received, month + 2 * month // 96) >= 0.9 * pace.per_30_days

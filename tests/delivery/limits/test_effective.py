@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delivery.limits.effective import GROUPS, Effective, Source, Values, effective
+from delivery.pacing import LONG_SPANS
 
 modestly = settings(max_examples=200, deadline=None)
 caps = st.none() | st.integers(1, 100_000)
@@ -20,6 +21,7 @@ def values(draw: st.DrawFn) -> Values:
         "per_minute": draw(caps),
         "per_hour": draw(caps),
         "per_day": draw(caps),
+        **{name: draw(caps) for name in LONG_SPANS},
         "gap_min": gap[0],
         "gap_max": gap[1],
         "batch_size": batch[0],

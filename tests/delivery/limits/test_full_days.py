@@ -129,7 +129,7 @@ def test_a_day_that_ends_meanwhile_does_not_make_the_next_one_full(
     answer = Wait(until_ms=ms, reason=WaitReason.PER_DAY, now_ms=ms - 1)
     monkeypatch.setattr(Permits, "take", lambda *_, **__: answer)
     planned: list[datetime] = []
-    monkeypatch.setattr(replan, "full_day", lambda *_, now: planned.append(now))
+    monkeypatch.setattr(replan, "full_day", lambda *_, now, until: planned.append(now))
     settings.PUMP_SECONDS = 0.2
     account = stage.account(limits={"per_day": 4})
     stage.fire(account, to=1)

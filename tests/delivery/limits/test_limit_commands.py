@@ -75,8 +75,8 @@ def test_a_day_that_is_planned_over_its_cap_is_found(run: Run, account: Account)
     code, text = said("check_limits")
     assert code == 1
     head, row, verdict = text.splitlines()
-    assert head == f"{'account':>7}  name  action   day         sent  planned  cap  over"
-    assert row == f"{account.pk:>7}  Anna  message  2026-03-13     0       25   10    15"
+    assert head == f"{'account':>7}  name  action   span  day         sent  planned  cap  over"
+    assert row == f"{account.pk:>7}  Anna  message  day   2026-03-13     0       25   10    15"
     assert verdict == (
         "Over their cap: 0 days by what was sent, 1 day by what is planned. "
         "`manage.py fix_limits` moves what is planned."
@@ -91,6 +91,30 @@ def test_a_day_that_was_over_its_cap_is_found_too(account: Account) -> None:
     assert "2026-03-10    11        0   10     1" in text
     assert "2026-03-02" not in text
     assert "2026-03-02" in said("check_limits", days=10)[1]
+
+
+def test_a_week_that_was_over_its_cap_is_found(account: Account) -> None:
+    account.limits.update(per_7_days=12)
+    for days in (1, 4):
+        AttemptFactory.create_batch(7, test_send=True, account=account, at=WEDNESDAY - timedelta(days=days))
+    AttemptFactory.create_batch(
+        9, test_send=True, account=account, at=WEDNESDAY - timedelta(days=3), outcome="not_connected"
+    )
+    code, text = said("check_limits")
+    assert code == 1
+    assert "7 days  2026-03-10    14        0   12     2" in text
+
+
+def test_a_plan_that_fills_a_week_is_moved_to_the_next(run: Run, account: Account) -> None:
+    account.limits.update(per_7_days=15)
+    assert said("check_limits")[0] == 1
+    assert said("fix_limits")[0] == 0
+    assert said("check_limits")[0] == 0
+    days = Counter(at.date() for at in run.targets.values_list("not_before", flat=True))
+    assert all(
+        sum(count for day, count in days.items() if timedelta() <= day - first < timedelta(days=7)) <= 15
+        for first in days
+    )
 
 
 def test_it_is_repaired_and_a_second_time_changes_nothing(run: Run) -> None:
