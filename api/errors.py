@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError
 from ninja.errors import ValidationError as BadValuesError
+from redis.exceptions import RedisError
 
 from accounts.addresses import BadAddressError
 from accounts.recipients.tags import TagError
@@ -66,8 +67,8 @@ def _http_error(error: HttpError) -> ProblemError:
     return cause if isinstance(cause, ProblemError) else ProblemError(of_status(error.status_code))
 
 
-def _busy(error: OperationalError) -> ProblemError:
-    log.warning("api_database_away", error=type(error.__cause__).__name__)
+def _busy(error: OperationalError | RedisError) -> ProblemError:
+    log.warning("api_server_away", error=type(error).__name__)
     return refusal(503, "busy", of_status(503).detail, headers={"Retry-After": "5"})
 
 
@@ -87,6 +88,7 @@ TOLD: Mapping[type[Exception], Callable[[Any], ProblemError]] = {
     BadAddressError: lambda error: invalid("address", str(error)),
     ValidationError: _django_values,
     OperationalError: _busy,
+    RedisError: _busy,
 }
 
 

@@ -8,7 +8,7 @@ from api import description
 from api.door import serve, whole
 from api.errors import handle_in
 from api.parsing import StrictParser
-from api.routes import accounts, me
+from api.routes import accounts, events, me, media, messages, recipients, reminders, runs, tags
 
 
 class Api(NinjaAPI):
@@ -29,5 +29,16 @@ api = Api(
 handle_in(api)
 api.default_router.add_decorator(serve, mode="view")
 api.default_router.add_decorator(whole, mode="operation")
-api.add_router("/me", me.router)
-api.add_router("/accounts", accounts.router)
+for path, router in {
+    "/me": me.router,
+    "/accounts": accounts.router,
+    "/recipients": recipients.router,
+    "/tags": tags.router,
+    "/reminders": reminders.router,
+    "/media": media.router,
+    "/messages": messages.router,
+    "/runs": runs.router,
+    "/attempts": events.attempts,
+    "/replies": events.replies,
+}.items():
+    api.add_router(path, router)

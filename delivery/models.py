@@ -75,6 +75,7 @@ class Run(models.Model):
         REMINDER = "reminder", "Reminder"
         SECOND = "second", "Second message"
         FOLLOW_UP = "follow_up", "Follow-up"
+        MESSAGE = "message", "Single message"
 
     reminder = models.ForeignKey("reminders.Reminder", on_delete=models.PROTECT, related_name="runs")
     owner = models.ForeignKey(
@@ -204,7 +205,7 @@ class Run(models.Model):
                 name="run_drip_gap",
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["reminder", "second", "follow_up"]), name="run_kind_known"
+                condition=Q(kind__in=["reminder", "second", "follow_up", "message"]), name="run_kind_known"
             ),
             models.CheckConstraint(
                 condition=Q(first_target__isnull=True) | Q(kind="second"), name="run_second_alone_has_a_first"

@@ -1,11 +1,12 @@
 """Creating, copying, archiving and discarding reminders. Scheduling is in `reminders/scheduling.py`."""
 
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account, User
 from accounts.models.account import Action, Channel
-from accounts.roles import require_touch
+from accounts.roles import owners_for, require_touch
 from delivery.models import Run
 from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
 
@@ -70,6 +71,16 @@ def begin(owner: User) -> Reminder:
     if first is not None and len(accounts) == 1:
         ReminderAccount.objects.create(reminder=reminder, account=first)
     return reminder
+
+
+@transaction.atomic
+def create(owner: User, *, name: str = "", by: User) -> Reminder:
+    """Return a new draft of `owner`, made by a person who may add something for them."""
+    if not owners_for(by).filter(pk=owner.pk).exists():
+        raise PermissionDenied("You may not add anything for this owner. Ask them to make you an operator.")
+    return Reminder.objects.create(
+        owner=owner, name=name, zone=owner.zone or timezone.get_default_timezone_name()
+    )
 
 
 @transaction.atomic

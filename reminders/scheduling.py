@@ -16,6 +16,10 @@ from reminders.moments import has_moment, next_moment
 from reminders.readiness import NotReadyError, problems, timetable_of
 
 ON = Reminder.Status.SCHEDULED
+TIMES = (
+    *("schedule", "fire_at", "cron", "zone", "window_start_hour", "window_end_hour", "send_days"),
+    *("on_close", "on_overlap", "on_paused", "priority", "drip", "drip_gap_min", "drip_gap_max"),
+)
 
 
 @transaction.atomic
@@ -42,6 +46,17 @@ def reschedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
     """
     reminder = _locked(reminder, by)
     return schedule(reminder, by=by) if reminder.status == ON else reminder
+
+
+@transaction.atomic
+def save_times(reminder: Reminder, *, by: User) -> Reminder:
+    """Save the schedule and the hours that were set on `reminder`; a scheduled one follows them at once.
+
+    An edit after which it cannot be sent is refused as a whole.
+    """
+    _locked(reminder, by)
+    reminder.save(update_fields=[*TIMES, "updated_at"])
+    return reschedule(reminder, by=by)
 
 
 @transaction.atomic

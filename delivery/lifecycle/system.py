@@ -57,7 +57,7 @@ def start(runs: Sequence[Run], *, behind: Mapping[int, int]) -> None:
 def _is_too_late(run: Run) -> bool:
     """Return whether a run was fired after the end of that day's window (W4).
 
-    A second message or a follow-up is never too late: it waits for the next window.
+    A second message, a follow-up or a single message is never too late: it waits for the next window.
     """
     return run.kind == Run.Kind.REMINDER and isinstance(on_fire(window_of(run), run.fired_at), Missed)
 

@@ -116,6 +116,13 @@ class Reminder(models.Model):
         null=True, blank=True, help_text="Hours without messages after the last follow-up."
     )
 
+    carries_messages = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="It carries the runs of single messages and is never fired itself.",
+    )
+
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -178,6 +185,11 @@ class Reminder(models.Model):
                 | Q(follow_up_cooldown_hours__range=(0.1, 8760)),
                 name="reminder_follow_up_cooldown_hours",
                 violation_error_message="The time without messages is 0.1 to 8,760 hours.",
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "channel"],
+                condition=Q(carries_messages=True),
+                name="reminder_one_carrier",
             ),
             models.CheckConstraint(
                 condition=~Q(status="scheduled")

@@ -39,6 +39,13 @@ REFUSALS = [
         changed(sentence, "reminder_window", ReminderFactory, window_start_hour=start, window_end_hour=end)
         for sentence, (start, end) in BAD_WINDOWS.items()
     ),
+    doubled(
+        "two carriers of single messages for one channel of an owner",
+        "reminder_one_carrier",
+        ReminderFactory,
+        "owner",
+        carries_messages=True,
+    ),
     changed("a reminder without a send day", "reminder_send_days", ReminderFactory, send_days=0),
     changed("a reminder with an eighth day", "reminder_send_days", ReminderFactory, send_days=128),
     changed("a reminder with an unknown status", "reminder_status_known", ReminderFactory, status="maybe"),

@@ -2,7 +2,6 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -28,7 +27,7 @@ def when(request: HttpRequest, pk: int) -> HttpResponse:
     verb = request.POST.get("do", "")
     if form.is_valid():
         try:
-            _save(reminder, form, request)
+            scheduling.save_times(form.instance, by=user_of(request))
         except NotReadyError as error:
             form.add_error(None, " ".join(problem.sentence for problem in error.problems))
         else:
@@ -60,12 +59,6 @@ def when_preview(request: HttpRequest, pk: int) -> HttpResponse:
         "forecast": forecast(reminder, now=now, fires_at=fires_at),
     }
     return render(request, "reminders/wizard/_timing.html", context)
-
-
-@transaction.atomic
-def _save(reminder: Reminder, form: WhenForm, request: HttpRequest) -> None:
-    form.save()
-    scheduling.reschedule(reminder, by=user_of(request))
 
 
 def _keep_what_is_valid(reminder: Reminder, form: WhenForm) -> None:

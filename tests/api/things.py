@@ -1,0 +1,107 @@
+"""One of everything of an owner, and for each route of the API an address and a body that make sense."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from accounts.models import User
+from api.site import api
+from tests.factories import (
+    AccountFactory,
+    ApiKeyFactory,
+    InboundFactory,
+    MediaFactory,
+    RecipientFactory,
+    ReminderFactory,
+    RunAccountFactory,
+    RunFactory,
+    RunTargetFactory,
+    TagFactory,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One operation of the API."""
+
+    method: str
+    path: str  # as the description writes it, without the prefix
+    scope: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def routes() -> list[Route]:
+    """Return every operation of the description."""
+    paths = api.get_openapi_schema(path_prefix="")["paths"]
+    return [
+        Route(method=method.upper(), path=path, scope=operation["x-scope"])
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
+
+
+@dataclass(slots=True)
+class Things:
+    """Rows of one owner that every route can be asked about."""
+
+    owner: User
+    ids: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        account = AccountFactory.create(owner=self.owner)
+        tag = TagFactory.create(owner=self.owner)
+        recipient = RecipientFactory.create(owner=self.owner, tags=[tag])
+        reminder = ReminderFactory.create(
+            owner=self.owner, by_hand=True, around_the_clock=True, accounts=[account], recipients=[recipient]
+        )
+        run = RunFactory.create(reminder=reminder, unconfirmed=1)
+        RunAccountFactory.create(run=run, account=account)
+        target = RunTargetFactory.create(run=run, recipient=recipient, account=account, unconfirmed=True)
+        self.ids = {
+            "accounts": account.pk,
+            "recipients": recipient.pk,
+            "tags": tag.pk,
+            "reminders": reminder.pk,
+            "media": MediaFactory.create(owner=self.owner).pk,
+            "runs": run.pk,
+            "target": target.pk,
+            "replies": InboundFactory.create(account=account, recipient=recipient).pk,
+            "keys": ApiKeyFactory.create(person=self.owner).pk,
+        }
+
+    def address(self, route: Route) -> str:
+        """Return the route's address with the ids of this owner's rows."""
+        noun = route.path.split("/")[1]
+        filled = route.path.replace("{pk}", str(self.ids.get(noun, 0)))
+        filled = filled.replace("{target}", str(self.ids["target"]))
+        verbs = {"runs": "pause" if "targets" not in route.path else "confirm"}
+        filled = filled.replace("{verb}", verbs.get(noun, ""))
+        return filled.replace("{action}", "message" if noun == "accounts" else "opt-out")
+
+    def body(self, route: Route) -> Any:
+        """Return a body with which the route works."""
+        return dict(self._bodies()).get(route.name)
+
+    def _bodies(self) -> Iterator[tuple[str, Any]]:
+        ids = self.ids
+        yield "PUT /accounts/{pk}/limits/{action}", {"per_day": 5}
+        yield (
+            "POST /recipients",
+            {
+                "recipients": [{"channel": "whatsapp", "address": "+60129998877"}],
+                "owner": self.owner.pk,
+            },
+        )
+        yield "PATCH /recipients/{pk}", {"name": "Another name"}
+        yield "POST /recipients/{pk}/{action}", {"how": "They asked by phone."}
+        yield "POST /tags", {"name": "New", "owner": self.owner.pk}
+        yield "PATCH /tags/{pk}", {"name": "Renamed"}
+        yield "POST /tags/{pk}/recipients", {"add": [ids["recipients"]]}
+        yield "POST /reminders", {"name": "New", "owner": self.owner.pk}
+        yield "PUT /reminders/{pk}/message", {"parts": [{"text": "Hi"}]}
+        yield "PUT /reminders/{pk}/audience", {"tags": [ids["tags"]]}
+        yield "PUT /reminders/{pk}/times", {"priority": 3}
+        yield "POST /messages", {"accounts": [ids["accounts"]], "recipient": ids["recipients"], "text": "Hi"}
