@@ -1,5 +1,8 @@
 """Celery tasks of activity. Each takes ids and makes one call."""
 
+from django.utils import timezone
+
+from activity import ledger_months
 from activity import push as pushing
 from activity.notify import PUSH_TASK
 from activity.pruning import prune as pruning
@@ -15,6 +18,11 @@ from config.celery import app
 )
 def push(subscription_id: int, notification_id: int) -> None:
     pushing.send(subscription_id, notification_id)
+
+
+@app.task(name="activity.make_ledger_months", expires=600)
+def make_ledger_months() -> None:
+    ledger_months.make_ahead(timezone.now())
 
 
 @app.task(name="activity.prune", expires=600)

@@ -55,6 +55,7 @@ class DeliveryConfig(AppConfig):
             periodic.plan_reports,
             periodic.plan_imports,
             periodic.plan_pruning,
+            periodic.plan_ledger_months,
         )
         for job in jobs:
             post_migrate.connect(

@@ -50,6 +50,15 @@ def plan_pruning() -> None:
     )
 
 
+def plan_ledger_months() -> None:
+    plan(
+        "Paceline's ledger",
+        task="activity.make_ledger_months",
+        description="Makes the ledger's tables of the next months.",
+        every=600,
+    )
+
+
 def plan_imports() -> None:
     plan(
         "Paceline's imports",

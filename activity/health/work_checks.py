@@ -1,4 +1,4 @@
-"""Checks that waiting work is served: shares of accounts, wake-ups, the media.
+"""Checks that waiting work is served: shares of accounts, wake-ups, the media, the tables of the ledger.
 
 Pages can be served without any of it, so none of these takes a web server out of service.
 """
@@ -24,6 +24,7 @@ SELECT COALESCE(array_agg(id ORDER BY id), '{}'),
        count(*) FILTER (WHERE waiting_for = 'no_worker')
 FROM accounts_account WHERE wake_at IS NOT NULL
 """
+REST = "SELECT EXISTS (SELECT 1 FROM activity_attempt_rest)"
 STOPS = "SELECT count(*) FROM accounts_sendingstop WHERE ended_at IS NULL"
 
 
@@ -35,26 +36,28 @@ class Work:
     overdue: int = 0  # whose wake-up is more than a minute past
     oldest: int = 0  # seconds that the oldest wake-up is past
     unanswered: int = 0  # accounts whose pumps no worker takes
+    outside: bool = False  # whether the ledger has rows outside the tables of its months
     stops: int = 0  # stops of sending, see delivery/recovery/stop_sending.py
 
 
 def ask(link: "psycopg.Connection[Any]") -> Work:
     row = link.execute(ASK, {"overdue": OVERDUE_SECONDS}).fetchone()
-    stops = link.execute(STOPS).fetchone()
-    if row is None or stops is None:
+    stops, rest = link.execute(STOPS).fetchone(), link.execute(REST).fetchone()
+    if row is None or stops is None or rest is None:
         return Work()
     return Work(
         accounts=row[0],
         overdue=row[1],
         oldest=max(0, int(row[2])),
         unanswered=row[3],
+        outside=rest[0],
         stops=stops[0],
     )
 
 
 def judge(work: Work, reports: Sequence[Report], *, marker: Marker) -> tuple[Check, ...]:
     """Return the checks. The media are compared once every worker has had the time to read the marker."""
-    return (_shares(work, reports), _wake_ups(work), _media(reports, marker))
+    return (_shares(work, reports), _wake_ups(work), _ledger(work), _media(reports, marker))
 
 
 def unserved(accounts: Sequence[int], reports: Sequence[Report]) -> list[int]:
@@ -106,6 +109,16 @@ def _media(reports: Sequence[Report], marker: Marker) -> Check:
         cause=f"Workers: {', '.join(blind)}. This process looks at the {media_place()}.",
         needed=False,
     )
+
+
+def _ledger(work: Work) -> Check:
+    """Check that beat makes the ledger's tables of the months in time. Sending goes on without them."""
+    detail = (
+        "messages are recorded outside the tables of their months"
+        if work.outside
+        else "has its tables of the months"
+    )
+    return Check(name="ledger", ok=not work.outside, detail=detail, needed=False)
 
 
 def _accounts(count: int) -> str:

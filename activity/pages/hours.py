@@ -23,7 +23,7 @@ HOURS = 24
 KEPT_SECONDS = 26 * 3600
 EVERYBODY = "all"  # staff see all owners' messages
 
-# Answered from the indexes `attempt_by_owner` and `attempt_newest` alone, without reading the rows.
+# Answered from the indexes `attempt_of_owner` and `attempt_by_time` alone, without reading the rows.
 COUNT = """
 SELECT date_trunc('hour', at, 'UTC'), count(*) FROM activity_attempt
 WHERE {owner} at >= %(since)s AND at < %(until)s GROUP BY 1

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.imports import stages
 from accounts.models import GroupSync, Import, ImportRow, TestMessage
+from activity import ledger_months
 from activity.models import Attempt, Inbound, Notification
 
 SLICE = 5_000
@@ -65,7 +66,11 @@ def old_attempts(before: datetime) -> models.QuerySet[Attempt]:
 
 
 def remove_attempts(before: datetime) -> Iterator[int]:
-    """Remove old rows of the ledger by their time; yield after each slice how many it had."""
+    """Remove old rows of the ledger: whole months at once, the others by their time; yield how many each step had."""
+    for month in ledger_months.before(before):
+        number = ledger_months.count(month)
+        if ledger_months.drop(month):
+            yield number
     oldest = old_attempts(before).order_by("at", "pk")
     after = datetime.min.replace(tzinfo=UTC)
     while found := list(oldest.filter(at__gte=after).values_list("pk", "at")[:SLICE]):

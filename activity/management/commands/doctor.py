@@ -19,6 +19,8 @@ WHAT_TO_DO = {
     "wake_ups": "Look at the logs of beat and the workers: they are too few, stand still, or cannot reach Redis.",
     "media": "Give all web and worker processes the same folder as MEDIA_ROOT, on a disk that they share, or the same "
     "MEDIA_BUCKET.",
+    "ledger": "Nothing is lost. Beat makes the tables every ten minutes, unless somebody reads the ledger for long: "
+    "run `manage.py ledger_months`, which says what is in the way.",
 }
 
 

@@ -124,6 +124,13 @@ def test_media_that_this_process_cannot_use_are_told_with_the_place() -> None:
     assert media.cause == f"folder {django_settings.MEDIA_ROOT}: Permission denied"
 
 
+def test_messages_outside_the_months_of_the_ledger_are_told() -> None:
+    [*_, ledger, _media] = judge(Work(outside=True), [], marker=Marker())
+    assert (ledger.name, ledger.ok, ledger.needed) == ("ledger", False, False)
+    [*_, ledger, _media] = judge(Work(), [], marker=Marker())
+    assert ledger.ok
+
+
 def waiting() -> int:
     """The threads that wait for a disk."""
     return [thread.name for thread in threading.enumerate()].count("within")

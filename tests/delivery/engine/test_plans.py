@@ -34,6 +34,15 @@ TABLES = (
     "delivery_runtarget",
 )
 NOW = datetime.now(UTC)
+# A ledger of a year: the month of these tests has a table, and so have those around it.
+PARTS_OF_THE_LEDGER = (
+    "CREATE TABLE fresh.part_rest PARTITION OF fresh.activity_attempt (PRIMARY KEY (id)) DEFAULT",
+    """DO $$ BEGIN FOR n IN -10..2 LOOP EXECUTE format(
+        'CREATE TABLE fresh.part_%s PARTITION OF fresh.activity_attempt (PRIMARY KEY (id))
+         FOR VALUES FROM (%L) TO (%L)',
+        n + 10, date_trunc('month', now(), 'UTC') + n * interval '1 month',
+        date_trunc('month', now(), 'UTC') + (n + 1) * interval '1 month'); END LOOP; END $$""",
+)
 SECOND = timedelta(seconds=1)
 
 FILL = """
@@ -155,9 +164,12 @@ def empty() -> Iterator[str]:
     with connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA fresh")
         for table in TABLES:
+            divided = "PARTITION BY RANGE (at)" if table == "activity_attempt" else ""
             cursor.execute(
-                f"CREATE TABLE fresh.{table} (LIKE public.{table} INCLUDING ALL EXCLUDING CONSTRAINTS)"
+                f"CREATE TABLE fresh.{table} (LIKE public.{table} INCLUDING ALL EXCLUDING CONSTRAINTS) {divided}"
             )
+        for statement in PARTS_OF_THE_LEDGER:
+            cursor.execute(statement)
         cursor.execute("SET LOCAL search_path = fresh, public")
         cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         cursor.execute(BY_KEYS)
