@@ -134,6 +134,10 @@ class Batches:
             for intent, begun in zip(intents, answers, strict=True)
         ]
 
+    async def may_begin(self, intent: Intent) -> bool:
+        """Return whether an intent would get leave now. It writes nothing, so the message may still not leave."""
+        return await self.ask(partial(_may_begin, intent))
+
     async def record(self, landings: Sequence[Landing], *, patience: float = 0.0) -> list[Counts]:
         """Write down the results of messages; return the counters of their runs."""
         runs = {landing.whose.run_id for landing in landings}
@@ -211,6 +215,11 @@ def patiently(work: Callable[[], T]) -> T:
             return answer
         finally:
             connection.close()  # back to the pool
+
+
+def _may_begin(intent: Intent) -> bool:
+    guard, tolerance = conf.window_guard(), conf.clock_tolerance()
+    return run(recording.may_begin(intent, now=datetime.now(UTC), guard=guard, tolerance=tolerance))
 
 
 def _record_surely(landings: Sequence[Landing]) -> list[Counts]:

@@ -121,8 +121,7 @@ class Counts:
 #
 # An intent may be written a moment before its message leaves. `begun_at` is then the time at which it leaves: the
 # ledger repeats it, and a message counts on the day on which it left.
-BEGIN: Final = f"""
-WITH wanted AS MATERIALIZED (
+WANTED: Final = f"""
     SELECT t.id, w.place, w.at, r.closes_at
     FROM unnest(%(target)s::bigint[], %(part)s::int[], %(fence)s::bigint[], %(wished_at)s::timestamptz[],
                 %(at)s::timestamptz[], %(address)s::text[])
@@ -141,6 +140,11 @@ WITH wanted AS MATERIALIZED (
       AND (COALESCE(a.first_contacts_until <= clock_timestamp(), true) OR {KNOWN})
       AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
                       WHERE s.ended_at IS NULL AND COALESCE(s.owner_id, a.owner_id) = a.owner_id)
+"""  # noqa: S608 - made of constants
+MAY_BEGIN: Final = f"SELECT EXISTS ({WANTED})"
+BEGIN: Final = f"""
+WITH wanted AS MATERIALIZED (
+    {WANTED}
     FOR NO KEY UPDATE OF t SKIP LOCKED
 )
 UPDATE delivery_runtarget t SET begun_at = wanted.at, attempts = t.attempts + (t.begun_at IS NULL)::int
@@ -156,24 +160,36 @@ def begin(
 
     A window has to stay open for `guard` longer than now, and `now` is at most `tolerance` ahead of the database.
     """
-    moments = [_leaves(intent, now) for intent in intents]
-    arguments: dict[str, Any] = {
-        "target": [intent.target_id for intent in intents],
-        "part": [intent.part for intent in intents],
-        "fence": [intent.fence for intent in intents],
-        "wished_at": [intent.wished_at for intent in intents],
-        "at": moments,
-        "address": [intent.address for intent in intents],
-        "now": now,
-        "guard": guard,
-        "tolerance": tolerance,
-    }
+    arguments = _wishes(intents, now=now, guard=guard, tolerance=tolerance)
+    moments = arguments["at"]
 
     def read(rows: Rows) -> list[Begun | None]:
         found = {row[0]: _begun(row, at=moments[row[0] - 1], written=now) for row in rows}
         return [found.get(place) for place in range(1, len(intents) + 1)]
 
     return Query(sql=BEGIN, arguments=arguments, read=read)
+
+
+def may_begin(intent: Intent, *, now: datetime, guard: timedelta, tolerance: timedelta) -> Query[bool]:
+    """Return the statement that says whether an intent would get leave now; it writes nothing."""
+    arguments = _wishes([intent], now=now, guard=guard, tolerance=tolerance)
+    return Query(sql=MAY_BEGIN, arguments=arguments, read=lambda rows: bool(rows[0][0]))
+
+
+def _wishes(
+    intents: Sequence[Intent], *, now: datetime, guard: timedelta, tolerance: timedelta
+) -> dict[str, Any]:
+    return {
+        "target": [intent.target_id for intent in intents],
+        "part": [intent.part for intent in intents],
+        "fence": [intent.fence for intent in intents],
+        "wished_at": [intent.wished_at for intent in intents],
+        "at": [_leaves(intent, now) for intent in intents],
+        "address": [intent.address for intent in intents],
+        "now": now,
+        "guard": guard,
+        "tolerance": tolerance,
+    }
 
 
 def _leaves(intent: Intent, now: datetime) -> datetime:

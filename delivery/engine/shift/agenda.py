@@ -87,8 +87,8 @@ class Agenda:
             self._aside.append(taken[-1])
         return taken
 
-    def next_typing(self, now: float) -> tuple[str, float] | None:
-        """Return the address of the next message and its time, once, from when typing is shown before it."""
+    def next_typing(self, now: float) -> tuple[Outgoing, float] | None:
+        """Return the next message and its time, once, from when typing is shown before it."""
         first = self._firsts[0] if self._firsts else None
         if first is None or not first.typing or first.unchecked or not self._has_room():
             return None
@@ -96,7 +96,7 @@ class Agenda:
         if ready_at - first.typing > now:
             return None
         first.typing = 0.0
-        return first.target.address, ready_at
+        return first, ready_at
 
     def checked(self, outgoing: Outgoing) -> None:
         """Put a message back to where it was, unless it was dropped or forgotten meanwhile."""

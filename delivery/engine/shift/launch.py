@@ -39,8 +39,10 @@ class Launches:
         for outgoing in state.agenda.set_aside(time.monotonic()):
             self.checks.start(outgoing.target.address, partial(self._number_checked, outgoing))
         if (shown := state.agenda.next_typing(time.monotonic())) is not None:
-            address, until = shown
-            self.typing.start(address, until=until)
+            outgoing, until = shown
+            intent = outgoing.intent(fence=state.lease.fence)
+            allowed = partial(state.batches.may_begin, intent)
+            self.typing.start(outgoing.target.address, until=until, allowed=allowed)
         due = state.agenda.pop_due(time.monotonic())
         if not due:
             return

@@ -2,11 +2,13 @@
 
 Best effort: no message waits for it, nothing is retried, and a service that cannot do it is left alone for the rest of
 the shift. It is shown inside the gap before a message, so it costs no rate. It is no message: it asks for no permit and
-leaves no row in the ledger.
+leaves no row in the ledger. But it is shown only where the message itself might leave now: targets are claimed a minute
+ahead, and whoever has opted out since sees nothing of us.
 """
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -38,13 +40,16 @@ class Typing:
         self._task: asyncio.Task[None] | None = None
         self._failures = 0
 
-    def start(self, address: str, *, until: float) -> None:
-        """Show typing in a chat until a monotonic time; nothing happens where it is too late or another is shown."""
+    def start(self, address: str, *, until: float, allowed: Callable[[], Awaitable[bool]]) -> None:
+        """Show typing in a chat until a monotonic time, if it is `allowed`.
+
+        Nothing happens where it is too late or another is shown.
+        """
         seconds = until - BEFORE - time.monotonic()
         busy = self._task is not None and not self._task.done()
         if seconds < SHORTEST - BEFORE or busy or self._failures >= GIVES_UP:
             return
-        self._task = asyncio.create_task(self._show(address, seconds))
+        self._task = asyncio.create_task(self._show(address, seconds, allowed))
 
     async def stop(self) -> None:
         """Forget what is shown: the service ends it by itself."""
@@ -52,10 +57,12 @@ class Typing:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _show(self, address: str, seconds: float) -> None:
+    async def _show(self, address: str, seconds: float, allowed: Callable[[], Awaitable[bool]]) -> None:
         ends = time.monotonic() + seconds
         try:
             async with asyncio.timeout(seconds):
+                if not await allowed():
+                    return
                 await self._transport.start_typing(address, seconds)
             await asyncio.sleep(max(0.0, ends - time.monotonic()))
             self._failures = 0

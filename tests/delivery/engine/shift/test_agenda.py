@@ -212,7 +212,7 @@ def test_typing_is_shown_once_before_the_next_message_alone() -> None:
     first.typing = second.typing = 4.0
     assert made.next_at() == 6.0
     assert made.next_typing(5.9) is None
-    assert made.next_typing(6.0) == ("a", 10.0)
+    assert made.next_typing(6.0) == (first, 10.0)
     assert made.next_typing(6.1) is None
     assert made.next_at() == pytest.approx(10.0 - GATHER)
     assert due(made, 10.0) == [1]
@@ -229,4 +229,4 @@ def test_typing_waits_for_the_check_of_a_number_and_for_room() -> None:
     made.groups.add(99)
     assert made.next_typing(9.0) is None
     made.leave([99])
-    assert made.next_typing(9.0) == ("a", 10.0)
+    assert made.next_typing(9.0) == (first, 10.0)

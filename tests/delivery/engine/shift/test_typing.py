@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from accounts.recipients import consent
 from delivery.engine import pump
 from delivery.engine.shift.typing import GIVES_UP, LONGEST, SHARE_OF_GAP, SHORTEST, Typing, seconds_of_typing
 from delivery.outcomes import Unreachable
 from delivery.transports.base import UnansweredError
 from delivery.transports.sandbox.send import SandboxTransport
 from sandbox.log import Line, read
-from tests.delivery.stage import Stage, counted, serve
+from tests.delivery.stage import Stage, counted, pumping, serve
 
 CREDENTIALS = {"base_url": "http://127.0.0.1:1", "account": "a", "token": "t"}
 Deed = Callable[[], None]
@@ -63,10 +64,14 @@ class Shows(SandboxTransport):
         self.shown.append(f"paused {address}")
 
 
+async def allowed() -> bool:
+    return True
+
+
 async def show(typing: Typing, address: str = "+49", seconds: float = 0.6) -> float:
     """Show typing, wait for its end, and return the seconds that it took."""
     began = time.monotonic()
-    typing.start(address, until=began + seconds)
+    typing.start(address, until=began + seconds, allowed=allowed)
     if typing._task is not None:
         await typing._task
     return time.monotonic() - began
@@ -96,11 +101,11 @@ async def test_a_service_that_fails_is_left_alone_after_some_tries(error: Except
 async def test_typing_is_shown_in_one_chat_at_a_time_and_not_too_late() -> None:
     transport = Shows()
     typing = Typing(transport)
-    typing.start("+1", until=time.monotonic() + 5)
-    typing.start("+2", until=time.monotonic() + 5)
+    typing.start("+1", until=time.monotonic() + 5, allowed=allowed)
+    typing.start("+2", until=time.monotonic() + 5, allowed=allowed)
     await asyncio.sleep(0)
     await typing.stop()
-    typing.start("+3", until=time.monotonic() + 0.3)
+    typing.start("+3", until=time.monotonic() + 0.3, allowed=allowed)
     await asyncio.sleep(0)
     assert transport.shown == ["typing +1"]
 
@@ -121,6 +126,20 @@ def test_the_chat_is_seen_and_typed_in_before_each_message(stage: Stage, quick: 
         shown = [line["at"] for line in lines if line["to"] == message["to"]]
         assert shown == sorted(shown)
         assert shown[-1] == message["at"]
+
+
+def test_nobody_who_may_not_get_the_message_any_more_sees_typing(stage: Stage, quick: Settings) -> None:
+    quick.HORIZON_SECONDS, quick.PUMP_SECONDS = 60, 60
+    account = stage.account(shows_typing=True, limits={"gap_min": 5, "gap_max": 5})
+    people = stage.recipients(3)
+    run = stage.fire(account, to=people)
+    with pumping(stage, account, after=1):
+        for person in people[1:]:
+            consent.opt_out(person, how="Wrote STOP.")
+    serve(run, account)
+    lines = lines_of(stage, account.credentials["account"])
+    assert {line["to"] for line in lines} == {people[0].address}
+    assert counted(run) == {"sent": 1, "skipped": 2}
 
 
 def test_no_message_waits_for_typing_and_none_is_lost_by_it(
