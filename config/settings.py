@@ -310,6 +310,9 @@ OUTWARD_CALLS = env.whole("OUTWARD_CALLS", 40, 2, 1000)
 OUTWARD_CALLS_PER_PERSON = env.whole("OUTWARD_CALLS_PER_PERSON", 4, 1, 1000)
 ANSWER_TIMEOUT_SECONDS = env.number("ANSWER_TIMEOUT_SECONDS", 10, 1, 120)
 
+# The DNS servers that SPF, DKIM and DMARC are asked of, as 1.1.1.1 or 127.0.0.1:5353; those of this machine if empty.
+DNS_SERVERS = env.words("DNS_SERVERS")
+
 # Outgoing: which private networks accounts may connect to (docs/configuration.md).
 PRIVATE_NETWORKS = env.words("PRIVATE_NETWORKS", ["all" if DEBUG or TESTING else "none"])
 PRIVATE_NETWORKS_CHOSEN = bool(env.text("PRIVATE_NETWORKS"))  # else the start logs a hint about the default

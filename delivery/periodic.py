@@ -59,6 +59,15 @@ def plan_ledger_months() -> None:
     )
 
 
+def plan_sender_domains() -> None:
+    plan(
+        "Paceline's sender domains",
+        task="delivery.check_sender_domains",
+        description="Looks up SPF, DKIM and DMARC of e-mail accounts, each once a day.",
+        every=600,
+    )
+
+
 def plan_imports() -> None:
     plan(
         "Paceline's imports",

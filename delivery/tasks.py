@@ -9,6 +9,7 @@ from delivery.engine import pump as engine
 from delivery.engine import tick as ticking
 from delivery.inbound import hidden_addresses, polling
 from delivery.limits import warm_up
+from delivery.sender_domain import check as sender_domain
 from delivery.sessions import connect, groups
 from delivery.sessions import probe as probing
 from delivery.trial import send
@@ -30,6 +31,16 @@ def send_test(trial_id: str) -> None:
 @app.task(name=groups.TASK)
 def sync_groups(sync_id: int) -> None:
     groups.run_in_turn(sync_id)
+
+
+@app.task(name=sender_domain.TASK, expires=600)
+def check_sender_domain(account_id: int) -> None:
+    sender_domain.check_one(account_id)
+
+
+@app.task(name="delivery.check_sender_domains", expires=500)
+def check_sender_domains() -> None:
+    sender_domain.check_due()
 
 
 @app.task(name="delivery.register_webhooks", expires=50)

@@ -28,6 +28,7 @@ from accounts.models import (
     OwnAddress,
     Recipient,
     RefusedReports,
+    SenderDomain,
     SendingStop,
     Tag,
     TeamMate,
@@ -197,6 +198,15 @@ class RefusedReportsFactory(Factory[RefusedReports]):
     first_at = now()
     last_at = now()
     reason = "The report is not signed."
+
+
+class SenderDomainFactory(Factory[SenderDomain]):
+    class Meta:
+        model = SenderDomain
+
+    account = SubFactory(AccountFactory, by_email=True)
+    domain = "school.example"
+    checked_at = now()
 
 
 class SendingStopFactory(Factory[SendingStop]):

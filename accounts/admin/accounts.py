@@ -9,7 +9,16 @@ from accounts.admin.lists import moment_column, pill_column
 from accounts.admin.roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
 from accounts.admin.widgets import SecretField
 from accounts.generics import ModelForm
-from accounts.models import Account, AddressAlias, GroupSync, Limit, OwnAddress, RefusedReports, TestMessage
+from accounts.models import (
+    Account,
+    AddressAlias,
+    GroupSync,
+    Limit,
+    OwnAddress,
+    RefusedReports,
+    SenderDomain,
+    TestMessage,
+)
 from accounts.zones import ChecksZone
 
 
@@ -193,6 +202,19 @@ class RefusedReportsAdmin(ViewAdmin[RefusedReports]):
     fields = ("account", "count", ("first_at", "last_at"), "reason")
 
     last = moment_column("last_at", "Last one")
+
+
+@admin.register(SenderDomain)
+class SenderDomainAdmin(ViewAdmin[SenderDomain]):
+    list_display = ("domain", "account", "checked", "trouble")
+    list_select_related = ("account",)
+    unread = ("account__credentials",)
+    search_fields = ("^domain",)
+    ordering = ("-account",)
+    sortable_by = ()
+    fields = ("account", "domain", "findings", "trouble", "checked_at")
+
+    checked = moment_column("checked_at", "Checked")
 
 
 @admin.register(Limit)

@@ -3,6 +3,7 @@ from accounts.models.importing import Import, ImportRow
 from accounts.models.own_address import OwnAddress, TestMessage
 from accounts.models.people import TeamMate, User
 from accounts.models.recipient import ConsentChange, Recipient, Tag
+from accounts.models.sender_domain import SenderDomain
 from accounts.models.sending import SendingStop
 from accounts.models.service import AddressAlias, RefusedReports
 from accounts.models.sync import GroupSync
@@ -18,6 +19,7 @@ __all__ = [
     "OwnAddress",
     "Recipient",
     "RefusedReports",
+    "SenderDomain",
     "SendingStop",
     "Tag",
     "TeamMate",

@@ -90,6 +90,12 @@ OUTCOME_LOOKS: Mapping[str, Look] = {
     "unknown": Look("unconfirmed", "Unknown", Tone.DOUBT),
 }
 
+RECORD_LOOKS: Mapping[str, Look] = {
+    "good": Look("check-circle", "Good", Tone.GOOD),
+    "warn": Look("alert", "Could be better", Tone.WARN),
+    "bad": Look("failed", "Fix this", Tone.BAD),
+}
+
 NOTIFICATION_LOOKS: Mapping[str, Look] = {
     "paused": RUN_LOOKS["paused"],
     "partial": RUN_LOOKS["partial"],
@@ -111,6 +117,7 @@ MOOD_ICONS: Mapping[str, str] = {"calm": "info", "sending": "sending", "waiting"
 
 _PILLS: Mapping[str, Look] = (
     dict(NOTIFICATION_LOOKS)
+    | dict(RECORD_LOOKS)
     | dict(OUTCOME_LOOKS)
     | dict(FOLLOW_UP_LOOKS)
     | dict(RECIPIENT_LOOKS)

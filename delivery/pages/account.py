@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from accounts.access import seen
 from accounts.encryption import UnreadableSecretError
-from accounts.models import Account, GroupSync, RefusedReports
+from accounts.models import Account, GroupSync, RefusedReports, SenderDomain
 from accounts.profiles import PROFILES
 from accounts.roles import may_touch
 from activity.components import plots
@@ -36,6 +36,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "offer": offer(kind) if (kind := kinds().get(account.transport)) else None,
         "profile": PROFILES[account.profile],
         "limits": account_facts.explained(account),
+        "sender_domain": SenderDomain.objects.filter(account=account).first(),
         "warm_up": _drawn(account_facts.warm_up(account)),
         "runs": account_facts.latest_runs(account),
         "troubles": account_facts.troubles(account, now=timezone.now()),

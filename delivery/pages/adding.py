@@ -15,6 +15,7 @@ from accounts.models import Account
 from accounts.models.account import Channel
 from delivery.pages.forms import AccountForm, CredentialsForm
 from delivery.pages.offers import offer, offers
+from delivery.sender_domain import check as sender_domain
 from delivery.sessions import ask, calls, connect, one_account
 from delivery.transports import kinds
 
@@ -58,6 +59,7 @@ def _saved(account: Account, credentials: CredentialsForm) -> bool:
     try:
         with transaction.atomic():
             account.save()
+            sender_domain.later(account)
     except IntegrityError as error:
         if one_account.CONSTRAINT not in str(error):
             raise

@@ -16,6 +16,7 @@ from delivery.limits.own import save_limits
 from delivery.pages import account_facts
 from delivery.pages.forms import AccountForm, CredentialsForm, LimitForm, PaceForm
 from delivery.pages.offers import offer
+from delivery.sender_domain import check as sender_domain
 from delivery.sessions import one_account
 from delivery.transports import kinds
 
@@ -75,6 +76,7 @@ def _limit_form(given: QueryDict | None, limit: Limit) -> LimitForm:
 def _save(account: Account, *changed: str) -> None:
     """Save only the columns that a person changed: the engine writes to others at the same time."""
     account.save(update_fields=changed)
+    sender_domain.later(account)
     wakeups.wake_on_commit([account.pk])
 
 

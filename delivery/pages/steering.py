@@ -6,12 +6,14 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import touched, user_of
 from accounts.models import Account
 from delivery import lifecycle
 from delivery.models import RunAccount
+from delivery.sender_domain import check as sender_domain
 from delivery.sessions import archive as archiving
 from delivery.sessions import ask, first_contacts, groups
 from delivery.sessions import connect as connection
@@ -91,6 +93,17 @@ def archive(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def unarchive(request: HttpRequest, pk: int) -> HttpResponse:
     return _do(request, pk, archiving.unarchive, "Account unarchived.")
+
+
+@login_required
+@require_POST
+def check_domain(request: HttpRequest, pk: int) -> HttpResponse:
+    """Look up the records of the sender's domain now; a worker does so once a day."""
+    account = touched(Account.objects.select_related("owner"), request, pk)
+    found = sender_domain.check(account)
+    if found.trouble:
+        messages.error(request, f"{found.trouble}. Try again later.")
+    return redirect(f"{reverse('accounts:page', args=[pk])}#sender-domain")
 
 
 @login_required

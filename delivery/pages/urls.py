@@ -17,6 +17,7 @@ urlpatterns = [
     path("<int:pk>/resume/", steering.resume, name="resume"),
     path("<int:pk>/connect/", steering.connect, name="connect"),
     path("<int:pk>/check/", steering.check, name="check"),
+    path("<int:pk>/domain/", steering.check_domain, name="check_domain"),
     path("<int:pk>/log-out/", steering.log_out, name="log_out"),
     path("<int:pk>/archive/", steering.archive, name="archive"),
     path("<int:pk>/unarchive/", steering.unarchive, name="unarchive"),

@@ -16,6 +16,7 @@ from tests.factories import (
     LimitFactory,
     OwnAddressFactory,
     RecipientFactory,
+    SenderDomainFactory,
     SendingStopFactory,
     TagFactory,
     TeamMateFactory,
@@ -70,6 +71,12 @@ REFUSALS = [
         prepare=two_accounts_on_one_session,
     ),
     doubled("an alias that is learnt twice", "address_alias_once", AddressAliasFactory, "account", "alias"),
+    doubled(
+        "two results for the domain of one account",
+        "accounts_senderdomain_account_id_key",
+        SenderDomainFactory,
+        "account",
+    ),
     changed("an account with an unknown status", "account_status_known", AccountFactory, status="asleep"),
     changed("an account on an unknown channel", "account_channel_known", AccountFactory, channel="pigeon"),
     changed(

@@ -62,6 +62,13 @@ SENDER_FIELDS = (
         name="copy_to", label="Copies go to", required=False, help="Each e-mail is also sent there (Bcc)."
     ),
     CredentialField(
+        name="dkim_selector",
+        label="Name of the DKIM key",
+        required=False,
+        help="Its selector, as “google” in google._domainkey. Used to check your domain; without it the usual ones are "
+        "tried.",
+    ),
+    CredentialField(
         name="unsubscribe",
         label="Unsubscribe link",
         default="link",

@@ -1,0 +1,88 @@
+"""Checks the sender's domain of e-mail accounts: when one is added or changed, and once a day.
+
+The findings are kept for the account's page. They stop nothing: many send well without a good record.
+"""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.db.models import F, Q
+from django.utils import timezone
+
+from accounts.encryption import UnreadableSecretError
+from accounts.models import Account, SenderDomain
+from accounts.models.account import Channel
+from delivery.engine import wakeups
+from delivery.sender_domain.judge import Found, judge
+from delivery.sender_domain.lookup import NoDnsAnswerError, look_up
+from delivery.sessions import calls
+
+log = structlog.get_logger(__name__)
+
+TASK = "delivery.check_sender_domain"
+AGAIN_AFTER = timedelta(days=1)
+MOST = 50  # accounts of one round
+
+
+def later(account: Account) -> None:
+    """Have the domain of an account checked by a worker as soon as this transaction is over."""
+    if account.channel == Channel.EMAIL:
+        wakeups.send_on_commit(TASK, account.pk)
+
+
+def check_one(account_id: int) -> None:
+    """Check one account, if it is still there."""
+    if account := Account.objects.filter(pk=account_id, archived_at=None).first():
+        check(account)
+
+
+def check_due(*, now: datetime | None = None) -> int:
+    """Check accounts that were not checked for a day, the oldest first; return how many."""
+    before = (now or timezone.now()) - AGAIN_AFTER
+    accounts = Account.objects.filter(channel=Channel.EMAIL, archived_at=None)
+    due = accounts.filter(Q(sender_domain=None) | Q(sender_domain__checked_at__lt=before))
+    rows = list(due.order_by(F("sender_domain__checked_at").asc(nulls_first=True), "pk")[:MOST])
+    for account in rows:
+        check(account)
+    return len(rows)
+
+
+def check(account: Account) -> SenderDomain:
+    """Look up the domain of an account and keep the findings; none for an account without a sender's address.
+
+    Where the DNS does not answer, the last findings of the same domain stay, with the trouble. Raises BusyError.
+    """
+    domain, selector = domain_of(account)
+    values: dict[str, object] = {"domain": domain, "checked_at": timezone.now(), "trouble": ""}
+    try:
+        found = _looked_up(domain, selector) if domain else None
+        values["findings"] = [finding.as_json() for finding in judge(found)] if found else []
+    except NoDnsAnswerError as error:
+        log.warning("sender_domain_not_looked_up", account=account.pk, domain=domain, reason=str(error))
+        values["trouble"] = str(error)[:200]
+        if not SenderDomain.objects.filter(account=account, domain=domain).exists():
+            values["findings"] = []
+    return SenderDomain.objects.update_or_create(account=account, defaults=values)[0]
+
+
+def _looked_up(domain: str, selector: str) -> Found:
+    with calls.calling():
+        calls.release_connection()
+        return asyncio.run(look_up(domain, selector=selector, servers=settings.DNS_SERVERS))
+
+
+def domain_of(account: Account) -> tuple[str, str]:
+    """Return the domain that an account sends from, in ASCII, and the selector of its DKIM key; both may be empty."""
+    try:
+        credentials = account.credentials
+    except UnreadableSecretError:
+        return "", ""
+    _, at, domain = str(credentials.get("from_address", "")).strip().rstrip(".").lower().rpartition("@")
+    if not at or "." not in domain:
+        return "", ""
+    try:
+        return domain.encode("idna").decode(), str(credentials.get("dkim_selector", "")).strip()
+    except UnicodeError:
+        return "", ""
