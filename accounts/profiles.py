@@ -46,7 +46,11 @@ BUSINESS_HOURS = Hours(start_hour=9, end_hour=18, send_days=0b0011111)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A profile that a person can choose, with its limits."""
+    """A profile that a person can choose, with its limits.
+
+    `before` are the limits that it had before version 0.3.0, where they were others: accounts of that time keep them.
+    Whatever an account's own limits say, it leaves at least `shortest_gap` seconds between two messages.
+    """
 
     key: str
     label: str
@@ -56,6 +60,13 @@ class Profile:
     business_hours: bool = False
     on_time_first: bool = False
     channels: frozenset[str] = field(default_factory=frozenset)
+    before: Mapping[str, ProfileLimits] = field(default_factory=dict)
+    shortest_gap: float = 0.0
+
+    def limits_for(self, action: str, *, as_before: bool) -> ProfileLimits:
+        """Return the limits of an account with this profile; with `as_before` those that it had before 0.3.0."""
+        found = self.before.get(action) if as_before else None
+        return found or self.limits.get(action, ProfileLimits())
 
     @property
     def hours(self) -> Hours | None:
@@ -71,8 +82,9 @@ _PROFILES = (
     Profile(
         key="whatsapp_established",
         label="Established WhatsApp",
-        about="A number that has been used for years and writes to groups that know it: 40 per minute.",
-        limits={"message": ProfileLimits(per_minute=40)},
+        about="A number that has been used for years and writes to groups that know it: 40 per minute, 2,000 per day.",
+        limits={"message": ProfileLimits(per_minute=40, per_day=2000)},
+        before={"message": ProfileLimits(per_minute=40)},
         channels=WHATSAPP,
     ),
     Profile(
@@ -86,15 +98,18 @@ _PROFILES = (
     Profile(
         key="whatsapp_campaign",
         label="WhatsApp campaign",
-        about="3 seconds between messages, with a break of 30 seconds after every 75.",
-        limits={"message": ProfileLimits(per_minute=20, fixed_delay=True, batches=True)},
+        about="3 seconds between messages, with a break of 30 seconds after every 75, at most 1,000 per day.",
+        limits={"message": ProfileLimits(per_minute=20, per_day=1000, fixed_delay=True, batches=True)},
+        before={"message": ProfileLimits(per_minute=20, fixed_delay=True, batches=True)},
+        shortest_gap=2.0,
         channels=WHATSAPP,
     ),
     Profile(
         key="email_business",
         label="Business e-mail",
-        about="20 per day, 5 to 20 minutes between messages, Monday to Friday from 9 to 18.",
-        limits={"email": ProfileLimits(per_day=20, gap_min=300, gap_max=1200)},
+        about="20 per day, 6 to 20 minutes between messages, Monday to Friday from 9 to 18.",
+        limits={"email": ProfileLimits(per_day=20, gap_min=360, gap_max=1200)},
+        before={"email": ProfileLimits(per_day=20, gap_min=300, gap_max=1200)},
         business_hours=True,
         channels=EMAIL,
     ),
@@ -115,16 +130,32 @@ _PROFILES = (
     Profile(
         key="linkedin",
         label="LinkedIn",
-        about="20 invitations, 50 messages and 20 InMails per day, 1 to 5 minutes between messages.",
+        about="20 invitations a day and 100 in 7 days, 50 messages and 20 InMails per day, 1 to 5 minutes apart.",
         limits={
-            "connection_request": ProfileLimits(per_day=20, gap_min=60, gap_max=300),
+            "connection_request": ProfileLimits(per_day=20, per_7_days=100, gap_min=60, gap_max=300),
             "message": ProfileLimits(per_day=50, gap_min=60, gap_max=300),
             "inmail": ProfileLimits(per_day=20, gap_min=60, gap_max=300),
         },
+        before={"connection_request": ProfileLimits(per_day=20, gap_min=60, gap_max=300)},
         business_hours=True,
         channels=frozenset({"linkedin"}),
+    ),
+    Profile(
+        key="matrix",
+        label="Matrix",
+        about="Rooms and people on a Matrix server: 20 per minute, 2,000 per day.",
+        limits={"message": ProfileLimits(per_minute=20, per_day=2000)},
+        channels=frozenset({"matrix"}),
     ),
 )
 
 PROFILES: Mapping[str, Profile] = {profile.key: profile for profile in _PROFILES}
-DEFAULT_PROFILE = "whatsapp_established"
+DEFAULT_PROFILE = "whatsapp_careful"
+
+# What is chosen beforehand for a new account: the safest profile of its channel.
+PRESELECTED: Mapping[str, str] = {
+    "whatsapp": DEFAULT_PROFILE,
+    "email": "email_business",
+    "linkedin": "linkedin",
+    "matrix": "matrix",
+}

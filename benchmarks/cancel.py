@@ -75,7 +75,12 @@ def main(argv: Sequence[str]) -> dict[str, object]:
 def _running(targets: int) -> Run:
     owner = User.objects.create(username="operator", password="!")
     account = Account.objects.create(
-        owner=owner, name="Office", channel="whatsapp", transport="sandbox", status="active"
+        owner=owner,
+        name="Office",
+        channel="whatsapp",
+        transport="sandbox",
+        status="active",
+        profile="whatsapp_established",
     )
     run = Run.objects.create(
         reminder=Reminder.objects.create(owner=owner, name="Rent is due"),

@@ -107,6 +107,8 @@ def _accounts(size: Size, now: datetime) -> Iterator[Account]:
             channel="whatsapp",
             transport="sandbox",
             status="active",
+            profile="whatsapp_established",
+            as_before=True,  # without a daily cap
             wake_at=now + timedelta(minutes=n % 60 - 5) if n % 20 == 0 else None,
         )
 

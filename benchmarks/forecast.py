@@ -86,7 +86,12 @@ def _crowded(targets: int) -> Sender:
 def _reminder(targets: int) -> Reminder:
     owner = User.objects.create(username="bench")
     account = Account.objects.create(
-        owner=owner, name="Bench", channel="whatsapp", transport="sandbox", status=Account.Status.ACTIVE
+        owner=owner,
+        name="Bench",
+        channel="whatsapp",
+        transport="sandbox",
+        status=Account.Status.ACTIVE,
+        profile="whatsapp_established",
     )
     Limit.objects.create(account=account, per_minute=40, per_day=5000)
     reminder = Reminder.objects.create(owner=owner, name="Bench", schedule="by_hand")

@@ -82,6 +82,8 @@ class Rig:
                 channel="whatsapp",
                 transport="sandbox",
                 status=Account.Status.ACTIVE,
+                profile="whatsapp_established",
+                as_before=True,  # without a daily cap
                 group_concurrency=concurrency,
                 credentials={
                     "base_url": gateway or self.sandbox.url,

@@ -390,6 +390,25 @@ WINDOW_GUARD_SECONDS = env.number("WINDOW_GUARD_SECONDS", 2, 0, 60)
 # How long a minute of a limit lasts. Tests and benchmarks scale it down; an hour is sixty of them.
 MINUTE_SECONDS = env.number("MINUTE_SECONDS", 60, 0.5, 60)
 MAX_PER_MINUTE = env.whole("MAX_PER_MINUTE", 40, 1, 100_000)
+# The most that accounts' own limits and profiles may allow, per channel (accounts/ceilings.py); 0 is no ceiling.
+CEILINGS: dict[str, dict[str, int]] = {
+    "whatsapp": {
+        "per_minute": env.whole("WHATSAPP_MOST_PER_MINUTE", 60, 0, 100_000),
+        "per_day": env.whole("WHATSAPP_MOST_PER_DAY", 10_000, 0, 10_000_000),
+    },
+    "email": {
+        "per_minute": env.whole("EMAIL_MOST_PER_MINUTE", 600, 0, 100_000),
+        "per_day": env.whole("EMAIL_MOST_PER_DAY", 0, 0, 10_000_000),
+    },
+    "linkedin": {
+        "per_minute": env.whole("LINKEDIN_MOST_PER_MINUTE", 10, 0, 100_000),
+        "per_day": env.whole("LINKEDIN_MOST_PER_DAY", 150, 0, 10_000_000),
+    },
+    "matrix": {
+        "per_minute": env.whole("MATRIX_MOST_PER_MINUTE", 120, 0, 100_000),
+        "per_day": env.whole("MATRIX_MOST_PER_DAY", 0, 0, 10_000_000),
+    },
+}
 GROUP_CONCURRENCY = env.whole("GROUP_CONCURRENCY", 3, 1, 64)
 PART_GAP_MIN_MS = env.whole("PART_GAP_MIN_MS", 200, 0, 60_000)
 PART_GAP_MAX_MS = env.whole("PART_GAP_MAX_MS", 500, 0, 60_000)

@@ -122,6 +122,8 @@ class AccountFactory(Factory[Account]):
     name = Sequence(lambda n: f"Account {n}")
     channel = Channel.WHATSAPP
     transport = "sandbox"
+    profile = "whatsapp_established"
+    as_before = True  # without a daily cap
     own_address = Sequence(lambda n: f"+6019{n:07}")
     credentials = LazyFunction(dict)
     status = Account.Status.ACTIVE

@@ -91,7 +91,20 @@ class AccountAdmin(KeptAdmin[Account]):
         "archived_at",
     )
     fieldsets = (
-        (None, {"fields": ("owner", "name", "channel", "transport", "profile", "zone", "own_address")}),
+        (
+            None,
+            {
+                "fields": (
+                    "owner",
+                    "name",
+                    "channel",
+                    "transport",
+                    ("profile", "as_before"),
+                    "zone",
+                    "own_address",
+                )
+            },
+        ),
         (
             "Status",
             {

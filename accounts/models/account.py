@@ -5,10 +5,11 @@ import uuid
 
 from django.conf import settings
 from django.contrib.postgres.functions import RandomUUID
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from accounts import warm_up_plan
+from accounts import ceilings, warm_up_plan
 from accounts.encryption import EncryptedJSONField
 from accounts.profiles import DEFAULT_PROFILE, PROFILES, WarmUp
 from accounts.zones import validate_zone
@@ -75,6 +76,13 @@ class Account(models.Model):
     transport = models.CharField(max_length=20, help_text="The kind of service that delivers its messages.")
     profile = models.CharField(
         max_length=40, choices=[(p.key, p.label) for p in PROFILES.values()], default=DEFAULT_PROFILE
+    )
+    # The release before sets no value: what it adds has the limits that it knows.
+    as_before = models.BooleanField(
+        "limits as before 0.3",
+        default=False,
+        db_default=True,
+        help_text="The profile has the limits that it had before version 0.3.0.",
     )
     zone = models.CharField("time zone", max_length=64, default="UTC", validators=[validate_zone])
     own_address = models.CharField(
@@ -326,3 +334,11 @@ class Limit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_action_display()} limits of {self.account}"
+
+    def clean(self) -> None:
+        """Refuse limits beyond what this installation allows; forms, the admin and the API all come here."""
+        if not hasattr(self, "account"):
+            return
+        values = {name: getattr(self, name) for name in ceilings.WORDS}
+        if refused := ceilings.refusals(self.account.channel, self.account.transport, values):
+            raise ValidationError(dict(refused))

@@ -54,7 +54,7 @@ class LimitShown(Shown):
     """One limit that holds now, and where it comes from."""
 
     value: float
-    source: Literal["account", "profile", "settings", "warm_up"]
+    source: Literal["account", "profile", "settings", "warm_up", "ceiling"]
 
 
 class ActionLimits(Shown):

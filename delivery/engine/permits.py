@@ -39,7 +39,15 @@ from delivery.states import WaitReason
 
 MOST_AT_ONCE = 300  # units in one grant
 A_FEW = 10  # gaps by which to tell how many fit into the horizon
-PACED_BY = ("profile", "zone", "warmup_start", "warmup_step", "warmup_ceiling", "warmup_clean_days")
+PACED_BY = (
+    "profile",
+    "as_before",
+    "zone",
+    "warmup_start",
+    "warmup_step",
+    "warmup_ceiling",
+    "warmup_clean_days",
+)
 FRESH = 2.0  # seconds for which limits that were read count as those that hold
 TRIES = 4  # a state that is rebuilt, and a clock that was set, or an answer that came late
 CLOCKS_AGAIN_MS = 5000  # until clocks that disagree are compared again

@@ -7,6 +7,7 @@ once, and each may only make the account slower: the strictest wins.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from delivery.pacing import Limits
 
@@ -31,6 +32,7 @@ class Source(StrEnum):
     ACCOUNT = "account"  # the account's own limits
     PROFILE = "profile"  # the profile that the account uses
     SETTINGS = "settings"  # the installation's default
+    CEILING = "ceiling"  # the most that the installation allows on the channel
     WARM_UP = "warm_up"  # the warm-up cap of the day, while the account is new
 
 
@@ -43,7 +45,13 @@ class Effective:
 
 
 def effective(
-    *, account: Values, profile: Values, settings: Values, warm_up_cap: int | None = None
+    *,
+    account: Values,
+    profile: Values,
+    settings: Values,
+    warm_up_cap: int | None = None,
+    ceiling: Mapping[str, int] = MappingProxyType({}),
+    shortest_gap: float = 0.0,
 ) -> Effective:
     """Return the limits of one action, merged from all sources. None, like a missing name, sets nothing."""
     given: dict[str, int | float] = {}
@@ -58,4 +66,10 @@ def effective(
                 break
     if warm_up_cap is not None and warm_up_cap <= given.get("per_day", warm_up_cap):
         given["per_day"], sources["per_day"] = warm_up_cap, Source.WARM_UP
+    for name, most in ceiling.items():
+        if given.get(name, most + 1) > most:
+            given[name], sources[name] = most, Source.CEILING
+    if given.get("gap_min", shortest_gap) < shortest_gap:
+        given["gap_min"], given["gap_max"] = shortest_gap, max(shortest_gap, given["gap_max"])
+        sources |= dict.fromkeys(("gap_min", "gap_max"), Source.PROFILE)
     return Effective(limits=Limits(**given), sources=sources)  # type: ignore[arg-type]  # each by its name

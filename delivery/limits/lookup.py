@@ -6,6 +6,7 @@ from datetime import datetime
 from django.conf import settings
 
 from accounts import warm_up_plan
+from accounts.ceilings import ceiling_of
 from accounts.models import Account, Limit
 from accounts.profiles import PROFILES, ProfileLimits
 from activity.ledger import count_since
@@ -46,12 +47,15 @@ def limits_for(which: Iterable[tuple[Account, str]]) -> dict[tuple[int, str], Li
 
 def merged(account: Account, action: str, own: Limit | None, *, warmed_up: bool = False) -> Effective:
     """Return the limits of an account from its own row for the action; `warmed_up` leaves out the warm-up cap."""
-    profile = PROFILES[account.profile].limits.get(action, ProfileLimits())
+    chosen = PROFILES[account.profile]
+    profile = chosen.limits_for(action, as_before=account.as_before)
     plan = None if warmed_up else account.warm_up
     return effective(
         account=_values(own),
         profile=_values(profile),
         settings=_as_settings_say(profile),
+        ceiling=ceiling_of(account.channel, account.transport),
+        shortest_gap=chosen.shortest_gap,
         warm_up_cap=None if plan is None else warm_up_plan.cap(plan, account.warmup_clean_days),
     )
 

@@ -175,7 +175,10 @@ def _source(account: Account, found: Effective, name: str) -> str:
         case Source.ACCOUNT:
             return "set for this account"
         case Source.PROFILE:
-            return f"profile {PROFILES[account.profile].label}"
+            before = ", as before 0.3" if account.as_before and PROFILES[account.profile].before else ""
+            return f"profile {PROFILES[account.profile].label}{before}"
+        case Source.CEILING:
+            return "the most that this installation allows"
         case Source.WARM_UP:
             return f"warm-up, day {account.warmup_clean_days + 1}"
         case Source.SETTINGS:

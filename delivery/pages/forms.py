@@ -9,7 +9,7 @@ from django.conf import settings
 
 from accounts.generics import ModelForm
 from accounts.models import Account, Limit
-from accounts.profiles import PROFILES
+from accounts.profiles import PRESELECTED, PROFILES
 from delivery import transports
 from delivery.pacing import LONG_SPANS, Limits
 from delivery.sessions import one_account
@@ -45,11 +45,17 @@ class AccountForm(ModelForm[Account]):
         fitting = [p for p in PROFILES.values() if not p.channels or channel in p.channels]
         self.fields["profile"].choices = [(p.key, p.label) for p in fitting]  # type: ignore[attr-defined]
         if self.instance.profile not in {p.key for p in fitting}:
-            self.initial["profile"] = fitting[0].key
+            self.initial["profile"] = PRESELECTED.get(channel, fitting[0].key)
 
     def profiles(self) -> list[tuple[Any, str]]:
         """Return each radio button with the description of its profile."""
         return [(radio, PROFILES[radio.data["value"]].about) for radio in self["profile"].subwidgets]
+
+    def save(self, commit: bool = True) -> Account:
+        """Give an account the present limits of a profile that was chosen now; another keeps those it had."""
+        if "profile" in self.changed_data:
+            self.instance.as_before = False
+        return super().save(commit)
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"].strip()

@@ -30,7 +30,7 @@ from delivery.transports.mail.html import html_of
 from delivery.transports.unipile import errors, reports
 from delivery.transports.unipile.reports import STATES
 
-LONGEST_NOTE = 300
+LONGEST_NOTE = {"paid": 300, "free": 200}  # of an invitation, by LinkedIn's subscription
 PAGE = 1000
 MOST_PAGES = 100
 # LinkedIn's own id of a profile; any other address is the name at the end of a profile's URL.
@@ -63,6 +63,16 @@ class UnipileTransport(HttpTransport):
         CredentialField(
             name="account_id", session=True, label="Account", help="Its id in Unipile's dashboard."
         ),
+        CredentialField(
+            name="subscription",
+            label="LinkedIn subscription",
+            required=False,
+            default="paid",
+            choices=(
+                ("paid", "Paid: notes of up to 300 characters"),
+                ("free", "Free: notes of up to 200 characters"),
+            ),
+        ),
     )
     proof = "Unipile sends a secret with its reports: connect the account again, so that it knows the secret."
     statuses: ClassVar[Mapping[int, Failure]] = {
@@ -75,6 +85,7 @@ class UnipileTransport(HttpTransport):
     def prepare(self) -> None:
         self._api = gateway_url(self.credentials["base_url"], label="DSN") / "api" / "v1"
         self._account = self.credentials["account_id"]
+        self._longest_note = LONGEST_NOTE[self.credentials.get("subscription") or "paid"]
         self.headers = {"X-API-KEY": self.credentials["api_key"], "Accept": "application/json"}
         self._known: dict[str, str] = {}
 
@@ -190,9 +201,9 @@ class UnipileTransport(HttpTransport):
 
     def _invitation(self, message: Message) -> Request | Rejected:
         note = sendable(message.text).strip()
-        if len(note) > LONGEST_NOTE:
+        if len(note) > (most := self._longest_note):
             return Rejected(
-                reason=f"the note of an invitation has at most {LONGEST_NOTE} characters, and this one {len(note)}",
+                reason=f"the note of an invitation has at most {most} characters, and this one {len(note)}",
                 code="too_many_characters",
             )
         payload = {"account_id": self._account, "provider_id": message.address}

@@ -98,6 +98,7 @@ def _account(owner: User, name: str, sandbox: str) -> Account:
         channel=Channel.WHATSAPP,
         transport="sandbox",
         status=Account.Status.ACTIVE,
+        profile="whatsapp_established",
         credentials={"base_url": sandbox, "account": slug, "token": _token(slug)},
     )
 
