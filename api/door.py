@@ -1,4 +1,4 @@
-"""What happens to every request before and after its route: key, limit, unknown parameters, idempotency, transaction.
+"""Does what every request needs before and after its route: key, limit, unknown parameters, idempotency, transaction.
 
 1. Find the key (401), and count the request (429).
 2. Refuse query parameters that the route does not know: a mistyped filter must not show everything.

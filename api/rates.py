@@ -21,7 +21,7 @@ MINUTE = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What a key has left of this minute."""
+    """The number of requests that a key has left in this minute."""
 
     limit: int
     used: int

@@ -1,4 +1,4 @@
-"""What a key may do. A key has one or more scopes, and each route needs exactly one."""
+"""The scopes of keys: what a key may do. A key has one or more scopes, and each route needs exactly one."""
 
 from collections.abc import Mapping
 

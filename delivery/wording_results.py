@@ -29,7 +29,7 @@ GROUP BY variant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordingResult:
-    """What became of one wording: the targets that got it, and what their recipients did since."""
+    """The result of one wording: the targets that got it, and what their recipients did since."""
 
     letter: str
     text: str

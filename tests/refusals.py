@@ -104,7 +104,7 @@ def check_below_zero(model: type[models.Model], column: str) -> None:
 
 
 def _commit(attempt: Attempt) -> None:
-    """Those constraints that wait for the commit are asked too."""
+    """Make the attempt, and ask the constraints that wait for the commit, too."""
     with transaction.atomic():
         attempt()
         connection.check_constraints()

@@ -40,7 +40,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of a row: its recipient, or why it was refused."""
+    """The result for one row: its recipient, or why it was refused."""
 
     id: int | None = None
     address: str = ""

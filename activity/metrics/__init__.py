@@ -1,1 +1,1 @@
-"""What Prometheus reads: counters that all processes share, and current values of work, workers and servers."""
+"""The metrics that Prometheus reads: counters that all processes share, and values of work, workers and servers."""

@@ -1,4 +1,4 @@
-"""What happened: the ledger of attempts, and replies."""
+"""Routes for what happened: the ledger of attempts, and replies."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What all shapes share: strict input, plain output, ids, texts and pages."""
+"""The base of all shapes: strict input, plain output, ids, texts and pages."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
@@ -39,7 +39,7 @@ class Shown(BaseModel):
 
 
 class ListAsked(Asked):
-    """What every list understands."""
+    """The parameters that every list understands."""
 
     cursor: Annotated[str, Field(max_length=500, description="next_cursor of the page before.")] = ""
     limit: Annotated[int, Field(ge=1, le=200, description="Rows per page.")] = 50

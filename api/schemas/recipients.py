@@ -87,7 +87,7 @@ class RecipientsGiven(Asked):
 
 
 class Outcome(Shown):
-    """What became of one of the given recipients."""
+    """The result for one of the given recipients."""
 
     index: int
     result: Literal["added", "updated", "refused"]

@@ -121,7 +121,7 @@ class MessageGiven(Asked):
 
 
 class AudienceGiven(Asked):
-    """Who receives it and from which accounts. What is left out stays as it is."""
+    """The recipients and the accounts. Fields that are left out stay as they are."""
 
     accounts: Accounts | None = Field(default=None, description="In the order in which people are shared.")
     action: Action | None = None
@@ -196,7 +196,7 @@ class FireGiven(Asked):
 
 
 class Fired(Leaving):
-    """What a firing did, or would do."""
+    """The effect of a firing, made or only asked about."""
 
     dry_run: bool
     run: RunShown | None

@@ -1,4 +1,4 @@
-"""What every request meets before its route: the key, the limit, unknown parameters, and errors as problems."""
+"""Every request meets this before its route: the key, the limit, unknown parameters, and errors as problems."""
 
 import json
 from collections.abc import Iterator

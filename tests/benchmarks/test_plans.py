@@ -30,7 +30,7 @@ def test_rows_can_be_added_to_the_crowd() -> None:
 
 
 def test_every_query_is_served_by_an_index() -> None:
-    """Those of the engine and the tick by their own; for a short page the planner may find a shorter way."""
+    """Queries of the engine and the tick use their own indexes; for a short page the planner may find a shorter way."""
     crowd.fill(crowd.Size(targets=20_000, attempts=20_000))
     with connection.cursor() as cursor:
         cursor.execute(

@@ -146,9 +146,13 @@ def watching(page: Page, path: str) -> Page:
                 silent.remove(socket)
                 heard.append(socket)
 
+        def closed(_socket: object) -> None:
+            if socket in silent:
+                silent.remove(socket)
+
         silent.append(socket)
         socket.on("framereceived", told)
-        socket.on("close", lambda gone: silent.remove(gone) if gone in silent else None)
+        socket.on("close", closed)
 
     page.on("websocket", opened)
     page.goto(path)

@@ -52,7 +52,7 @@ HARMLESS_CHANGES = re.compile(
 
 
 class Reading:
-    """What was learned from the statements so far, over all migrations that are new."""
+    """The facts learned from the statements so far, over all migrations that are new."""
 
     def __init__(self) -> None:
         self.new_tables: set[str] = set()  # the release before does not know them

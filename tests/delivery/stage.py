@@ -114,7 +114,7 @@ def pumping(stage: Stage, account: Account, *, after: int) -> Iterator[None]:
 
 
 def sentence_of(account: Account) -> str:
-    """What every page says of the account now, without its clock."""
+    """Return what every page says of the account now, without its clock."""
     account.refresh_from_db()
     return whys([account], now=datetime.now(UTC))[account.pk].sentence
 

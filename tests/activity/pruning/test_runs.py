@@ -1,4 +1,4 @@
-"""What goes of a run that ended long ago, what stays, and what is never touched."""
+"""A run that ended long ago loses its details, keeps its counts, and some runs are never touched."""
 
 from datetime import datetime, timedelta
 

@@ -27,7 +27,7 @@ SLACK = timedelta(milliseconds=2)
 
 
 def begun_ahead(run: Run) -> bool:
-    """Whether a message has begun that was not received: the first one is recorded."""
+    """Decide whether a message has begun that was not received: the first one is recorded."""
     return (
         RunTarget.objects.filter(run=run, begun_at__isnull=False).exists() and counted(run).get("sent") == 1
     )

@@ -224,7 +224,7 @@ def read_by(node: Mapping[str, Any]) -> float:
 
 
 def faults(found: Sequence[Mapping[str, Any]], *, most: int) -> list[str]:
-    """What is wrong with a plan: whole tables that are joined, and scans that read more rows than `most`.
+    """Return what is wrong with a plan: whole tables that are joined, and scans that read more rows than `most`.
 
     Lists that a statement made itself count too: one that is read for each row of another takes the product of both.
     """

@@ -206,7 +206,7 @@ def test_the_tick_asks_about_an_offline_account_once_and_not_again_before_its_wa
 
 
 def ticked_and_probed() -> None:
-    """What the tick sends is done at once, as a worker would."""
+    """Do at once what the tick sends, as a worker would."""
     tick()
     probe.probe_due()
 

@@ -91,7 +91,7 @@ class Harness(ABC):
 
     @abstractmethod
     def credentials(self) -> dict[str, str]:
-        """Those of one account, the same throughout a test; each secret is or contains SECRET."""
+        """Return the credentials of one account, the same throughout a test; each secret is or contains SECRET."""
 
     @abstractmethod
     def credentials_on(self, port: int) -> dict[str, str]:

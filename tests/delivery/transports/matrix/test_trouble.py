@@ -78,7 +78,7 @@ def says(account: Account, pattern: str) -> None:
 
 
 class Proxy(BaseHTTPRequestHandler):
-    """What answers in place of a homeserver that is down, as nginx does."""
+    """Answers in place of a homeserver that is down, as nginx does."""
 
     def _refuse(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
