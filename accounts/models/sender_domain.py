@@ -1,4 +1,4 @@
-"""What the DNS says about the domain that an e-mail account sends from."""
+"""The answers of the DNS about the domain that an e-mail account sends from."""
 
 from django.db import models
 

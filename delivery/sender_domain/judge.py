@@ -27,7 +27,7 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the DNS says about a domain. A name that does not exist is an empty list."""
+    """The answers of the DNS about a domain. A name that does not exist is an empty list."""
 
     domain: str
     spf: Sequence[str]  # the TXT records of the domain that begin with v=spf1

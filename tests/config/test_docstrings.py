@@ -22,7 +22,7 @@ ROOMS = (
         "tests",
     ),
 )
-HEADLESS = re.compile(r"(Who|Whoever|Whose|What|Whatever|Whether|Nobody|Those)\b")
+HEADLESS = re.compile(r"(Who|Whose|What|Whether|Nobody|Those)\b")
 Named = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
