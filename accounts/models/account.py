@@ -177,6 +177,9 @@ class Account(models.Model):
     marks_fence = models.BigIntegerField(null=True, blank=True, editable=False)
     slow_factor = models.FloatField(default=1, editable=False)
     clean_sends = models.PositiveIntegerField(default=0, editable=False)
+    slowed_by_report_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="Ends the shift that knew nothing of it."
+    )
     held_until = models.DateTimeField(null=True, blank=True, editable=False)
     trouble_kind = models.CharField(
         max_length=20, choices=Trouble, blank=True, default="", db_default="", editable=False

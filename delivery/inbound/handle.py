@@ -14,7 +14,8 @@ from django.utils import timezone
 from accounts.addresses import BadAddressError, canonical
 from accounts.models import Account, Recipient
 from activity.models import Inbound
-from delivery.inbound import aliases, preferences, receipts
+from delivery.inbound import aliases, preferences, receipts, store
+from delivery.limits import slow_down
 from delivery.sessions import connect, first_contacts
 from delivery.transports.base import AccountState
 
@@ -63,6 +64,8 @@ def handle_event(inbound: Inbound) -> None:
             inbound.recipient = people[0] if people else None
             inbound.save(update_fields=["recipient", "waits_for"])
             preferences.take_over(account, inbound, people)
+        case Inbound.Kind.SESSION if inbound.state == store.SLOW_DOWN:
+            slow_down.asked_by_report(account, at=inbound.at, reason=inbound.text)
         case Inbound.Kind.SESSION:
             connect.hear(account, AccountState(inbound.state), at=inbound.at, reason=inbound.text)
         case Inbound.Kind.LOCK:

@@ -15,6 +15,8 @@ from delivery.transports import base
 
 WORK = "reminders.work_on_inbound"  # called by name: `reminders` imports this package, never the reverse
 
+SLOW_DOWN = "slow_down"  # beside the states of a session
+
 LONGEST_ID = 255
 LONGEST_TEXT = 100_000
 
@@ -34,7 +36,14 @@ def store(account: Account, events: Sequence[base.InboundEvent]) -> None:
         wakeups.send_on_commit(WORK, account.pk)
 
 
-Stored = base.Inbound | base.Receipt | base.ConsentTold | base.SessionChanged | base.FirstContactsLocked
+Stored = (
+    base.Inbound
+    | base.Receipt
+    | base.ConsentTold
+    | base.SessionChanged
+    | base.FirstContactsLocked
+    | base.SlowDownAsked
+)
 
 
 def _values(event: Stored) -> dict[str, Any]:
@@ -69,6 +78,12 @@ def _values(event: Stored) -> dict[str, Any]:
             values |= {
                 "kind": Inbound.Kind.SESSION,
                 "state": event.state,
+                "text": storable(event.reason, LONGEST_TEXT),
+            }
+        case base.SlowDownAsked():
+            values |= {
+                "kind": Inbound.Kind.SESSION,
+                "state": SLOW_DOWN,
                 "text": storable(event.reason, LONGEST_TEXT),
             }
         case base.FirstContactsLocked():

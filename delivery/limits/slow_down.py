@@ -7,13 +7,39 @@ message every 30 s soon sends at that pace. The pace is saved in the database fi
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import DateTimeField, F
+from django.db.models.functions import Coalesce, Greatest, Least
+from django.utils import timezone
 
 from accounts.models import Account
 from activity.models import Attempt
+from activity.storable import storable
 from delivery import live, pacing
 from delivery.engine.lease import Lease
 
+SLOWEST = 8.0  # times, by reports alone
+REPORTS_COUNT_FOR = timedelta(minutes=15)
 LOOKS_BACK = timedelta(hours=1)  # older messages say nothing about the present pace
+
+
+def asked_by_report(account: Account, *, at: datetime, reason: str) -> None:
+    """Slow an account down because of a report, as an answer to a message would; a shift that is under way ends soon.
+
+    A report that is older than a usual wait says nothing about now: the account has slowed down or waited since.
+    """
+    now, wait = timezone.now(), timedelta(seconds=settings.RATE_LIMITED_SECONDS)
+    if at < now - REPORTS_COUNT_FOR:
+        return
+    Account.objects.filter(pk=account.pk).update(
+        slow_factor=Least(F("slow_factor") * settings.SLOW_DOWN_FACTOR, Greatest(F("slow_factor"), SLOWEST)),
+        clean_sends=0,
+        held_until=Greatest("held_until", now + wait),
+        trouble_kind=Account.Trouble.RATE_LIMITED,
+        trouble=storable(reason, 500),
+        trouble_since=Coalesce("trouble_since", now, output_field=DateTimeField()),
+        slowed_by_report_at=now,
+    )
+    live.account_changed(account.pk, account.owner_id)
 
 
 class SlowDown:

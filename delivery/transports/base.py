@@ -280,7 +280,18 @@ class FirstContactsLocked:
     reason: str = ""
 
 
-InboundEvent = Inbound | Receipt | ConsentTold | AddressLearnt | SessionChanged | FirstContactsLocked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowDownAsked:
+    """The service reports that the account sends too fast, some time after it took the messages."""
+
+    event_id: str
+    at: datetime
+    reason: str = ""
+
+
+InboundEvent = (
+    Inbound | Receipt | ConsentTold | AddressLearnt | SessionChanged | FirstContactsLocked | SlowDownAsked
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,12 +25,13 @@ log = structlog.get_logger(__name__)
 
 EVERY = 1.0  # seconds between two looks
 
-# What the engine itself writes while it sends (wake-up, trouble, slow-down, counters) is not part of it.
+# What the engine itself writes while it sends (wake-up, trouble, slow-down, counters) is not part of it; what a report
+# changed in these is.
 SEEN = """
 SELECT a.id,
        hashtextextended(ROW(a.status, a.archived_at, a.owner_id, a.transport, a.credentials, a.profile, a.as_before,
-                            a.zone, a.group_concurrency, a.shows_typing, a.warmup_start, a.warmup_step,
-                            a.warmup_ceiling, a.warmup_clean_days, limits.own)::text, 0),
+                            a.zone, a.group_concurrency, a.shows_typing, a.slowed_by_report_at, a.warmup_start,
+                            a.warmup_step, a.warmup_ceiling, a.warmup_clean_days, limits.own)::text, 0),
        COALESCE(hashtextextended(work.runs, 0), 0)
 FROM accounts_account a
 CROSS JOIN LATERAL (

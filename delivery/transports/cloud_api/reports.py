@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from delivery.outcomes import AccountBlocked, NotConnected, RateLimited
 from delivery.transports.base import (
     AccountState,
     ConsentTold,
@@ -13,10 +14,11 @@ from delivery.transports.base import (
     Receipt,
     ReceiptState,
     SessionChanged,
+    SlowDownAsked,
     WebhookRefusedError,
     WebhookRequest,
 )
-from delivery.transports.cloud_api.errors import ADVICE
+from delivery.transports.cloud_api import errors
 from delivery.transports.http.reading import at, items, moment, text
 from delivery.transports.http.signatures import report, require_signature, same
 from delivery.transports.whatsapp.addresses import canonical, learnt
@@ -96,10 +98,15 @@ def _events(change: Any, when: datetime, phone_id: str, request: WebhookRequest)
 
 def _known(value: Any) -> Iterator[Known]:
     """Return the numbers behind the ids that Meta gives to people who hide theirs."""
-    pairs = [(text(each, "user_id"), text(each, "wa_id")) for each in items(value, "contacts")]
+    pairs = [
+        (text(each, name), text(each, "wa_id"))
+        for each in items(value, "contacts")
+        for name in ("user_id", "parent_user_id")
+    ]
     pairs += [
-        (text(each, "recipient_user_id"), text(each, "recipient_id"))
+        (text(each, name), text(each, "recipient_id"))
         for each in items(value, "statuses")
+        for name in ("recipient_user_id", "parent_recipient_user_id")
         if text(each, "recipient_type") != "group"
     ]
     for hidden, number in dict.fromkeys(pairs):
@@ -110,7 +117,7 @@ def _known(value: Any) -> Iterator[Known]:
 def _told(message: Any, request: WebhookRequest) -> Iterator[ConsentTold | Inbound]:
     """Return what a person wrote or pressed; an opt-out comes before the reply that carries it."""
     told, sender = text(message, "id"), text(message, "from")
-    sender = canonical(sender) if sender else text(message, "from_user_id")
+    sender = canonical(sender) if sender else _user_id(message, "from_user_id", "from_parent_user_id")
     if not told or not sender:
         return
     when = moment(at(message, "timestamp"), otherwise=request.received_at)
@@ -138,7 +145,7 @@ def _wanted(message: Any) -> bool | None:
 
 def _preference(preference: Any, request: WebhookRequest) -> Iterator[ConsentTold]:
     number, wanted = text(preference, "wa_id"), WANTED.get(text(preference, "value"))
-    sender = canonical(number) if number else text(preference, "user_id")
+    sender = canonical(number) if number else _user_id(preference, "user_id", "parent_user_id")
     if not sender or wanted is None or text(preference, "category") not in {"", "marketing_messages"}:
         return
     when = moment(at(preference, "timestamp"), otherwise=request.received_at)
@@ -147,7 +154,15 @@ def _preference(preference: Any, request: WebhookRequest) -> Iterator[ConsentTol
     )
 
 
-def _receipt(status: Any, request: WebhookRequest) -> Iterator[ConsentTold | Receipt]:
+def _user_id(told: Any, *names: str) -> str:
+    """Return Meta's id for a person who hides their number: first the one that only this business gets."""
+    return next(filter(None, (text(told, name) for name in names)), "")
+
+
+def _receipt(
+    status: Any, request: WebhookRequest
+) -> Iterator[ConsentTold | Receipt | SessionChanged | SlowDownAsked]:
+    """Return what a status says about a message, about its recipient, and about the account."""
     told, state = text(status, "id"), STATES.get(text(status, "status"))
     if not told or state is None:
         return
@@ -155,15 +170,40 @@ def _receipt(status: Any, request: WebhookRequest) -> Iterator[ConsentTold | Rec
         moment(at(status, "timestamp"), otherwise=request.received_at),
         text(status, "recipient_id"),
     )
-    if at(status, "errors", 0, "code") == STOPPED_MARKETING and number:
-        yield ConsentTold(event_id=f"consent:{told}", sender=canonical(number), wanted=False, at=when)
+    hidden = _user_id(status, "recipient_user_id", "parent_recipient_user_id")
+    code, group = at(status, "errors", 0, "code"), text(status, "recipient_type") == "group"
+    if code == STOPPED_MARKETING and (number or hidden):
+        sender = canonical(number) if number else hidden
+        yield ConsentTold(event_id=f"consent:{told}", sender=sender, wanted=False, at=when)
     yield Receipt(
         event_id=f"receipt:{told}:{state}",
         provider_id=told,
         state=state,
         at=when,
         reason=_why(at(status, "errors", 0)),
+        # The ledger knows to whom the message went: so an answer from this id finds them.
+        chat="" if number or group else hidden,
     )
+    if state is ReceiptState.FAILED and isinstance(code, int):
+        yield from _about_account(code, told, when, reason=_why(at(status, "errors", 0)))
+
+
+def _about_account(
+    code: int, told: str, when: datetime, *, reason: str
+) -> Iterator[SessionChanged | SlowDownAsked]:
+    """Return what a code does to the account: the same as in the answer to a message."""
+    match errors.outcome(code, reason):
+        case AccountBlocked():
+            state = AccountState.BLOCKED
+        case NotConnected():
+            state = AccountState.STOPPED
+        case RateLimited():
+            # Many messages fail at once: one slow-down a minute is enough.
+            yield SlowDownAsked(event_id=f"slow:{code}:{when:%Y%m%dT%H%M}", at=when, reason=reason)
+            return
+        case _:
+            return
+    yield SessionChanged(event_id=f"account:{code}:{told}", state=state, at=when, reason=reason)
 
 
 def _why(error: Any) -> str:
@@ -171,7 +211,7 @@ def _why(error: Any) -> str:
     if not isinstance(code, int):
         return ""
     said = text(error, "error_data", "details") or text(error, "title") or text(error, "message")
-    return f"{ADVICE.get(code, said)[:200]} ({code})"
+    return f"{errors.ADVICE.get(code, said)[:200]} ({code})"
 
 
 def _closed(value: Any, when: datetime) -> Iterator[SessionChanged]:

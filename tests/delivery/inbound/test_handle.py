@@ -2,17 +2,19 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection as database
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounts.models import Account, User
 from activity.models import Inbound, Notification
 from delivery.inbound import store
 from delivery.inbound.handle import handle_event
+from delivery.limits.slow_down import SLOWEST
 from delivery.models import RunTarget
 from delivery.transports.base import (
     AccountState,
@@ -21,6 +23,7 @@ from delivery.transports.base import (
     Receipt,
     ReceiptState,
     SessionChanged,
+    SlowDownAsked,
 )
 from delivery.transports.base import Inbound as Message
 from reminders.conversations import replies
@@ -364,3 +367,58 @@ def test_two_tasks_at_once_handle_each_message_once(
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(task, range(4)))
     assert sorted(handled, key=int) == [str(number) for number in range(20)]
+
+
+# What reports say about the account
+
+
+def slow_down(at: datetime | None = None) -> SlowDownAsked:
+    return SlowDownAsked(
+        event_id=f"slow-{next(NUMBERS)}", at=at or timezone.now(), reason="Too fast (130429)"
+    )
+
+
+@pytest.mark.django_db
+def test_a_report_that_an_account_is_too_fast_slows_it_down(settings: Settings) -> None:
+    account = AccountFactory.create()
+    take(account, slow_down())
+    account.refresh_from_db()
+    assert account.slow_factor == settings.SLOW_DOWN_FACTOR
+    assert (account.trouble_kind, account.trouble) == ("rate_limited", "Too fast (130429)")
+    assert account.held_until is not None
+    assert account.held_until > timezone.now()
+    assert account.status == Account.Status.ACTIVE
+
+
+@pytest.mark.django_db
+def test_reports_alone_slow_an_account_down_only_so_far_and_never_make_it_faster() -> None:
+    account, slow = AccountFactory.create(), AccountFactory.create(slow_factor=20)
+    take(account, *(slow_down() for _ in range(20)))
+    take(slow, slow_down())
+    account.refresh_from_db()
+    slow.refresh_from_db()
+    assert (account.slow_factor, slow.slow_factor) == (SLOWEST, 20)
+
+
+@pytest.mark.django_db
+def test_an_old_report_slows_nothing_down() -> None:
+    account = AccountFactory.create()
+    take(account, slow_down(timezone.now() - timedelta(hours=1)))
+    account.refresh_from_db()
+    assert (account.slow_factor, account.trouble_kind, account.held_until) == (1, "", None)
+
+
+@pytest.mark.django_db
+def test_a_person_without_a_number_in_reports_is_heard_once_a_status_names_them(owner: User) -> None:
+    account = AccountFactory.create(owner=owner, transport="cloud_api")
+    anna = RecipientFactory.create(owner=owner, address="+4915112345678")
+    target = RunTargetFactory.create(sent=True, account=account, recipient=anna, run__reminder__owner=owner)
+    stop = Message(
+        event_id="m-stop", provider_id="m-stop", sender="DE.77", chat="DE.77", text="STOP", at=timezone.now()
+    )
+    take(account, stop)
+    anna.refresh_from_db()
+    assert anna.opted_out_at is None  # nobody knows yet who that is
+    take(account, replace(receipt(target, ReceiptState.DELIVERED), chat="DE.77"))
+    anna.refresh_from_db()
+    assert anna.opted_out_at is not None

@@ -32,6 +32,7 @@ from delivery.transports.base import (
     Receipt,
     ReceiptState,
     SessionChanged,
+    SlowDownAsked,
     Transport,
     Uploaded,
     WebhookRefusedError,
@@ -297,6 +298,22 @@ def receipt(state: ReceiptState, reason: str = "") -> Receipt:
     )
 
 
+def failed(code: int, title: str = "") -> dict[str, Any]:
+    return status("failed", errors=[{"code": code, "title": title}])
+
+
+def of(message: str, told: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return told | {"id": message} | more
+
+
+def told(
+    message: str, state: ReceiptState = ReceiptState.FAILED, *, reason: str = "", chat: str = ""
+) -> Receipt:
+    return replace(
+        receipt(state, reason), event_id=f"receipt:{message}:{state}", provider_id=message, chat=chat
+    )
+
+
 class TestCloudApiWebhooks(WebhookContract):
     service = Graph
     reports = (
@@ -330,6 +347,54 @@ class TestCloudApiWebhooks(WebhookContract):
             events=[receipt(ReceiptState.FAILED, "Not now (131049)")],
         ),
         Reported(body=report(statuses=[status("deleted")]), events=[]),
+        # Without the number of a person, their id says who they are; the ledger knows the number.
+        Reported(
+            body=report(statuses=[of("wamid.3", status("delivered", recipient_user_id="DE.77"))]),
+            events=[told("wamid.3", ReceiptState.DELIVERED, chat="DE.77")],
+        ),
+        Reported(
+            body=report(statuses=[of("wamid.4", failed(131050), parent_recipient_user_id="DE.ENT.9")]),
+            events=[
+                replace(consent("consent:wamid.4", wanted=False), sender="DE.ENT.9"),
+                told(
+                    "wamid.4",
+                    reason="this person does not want marketing messages from you (131050)",
+                    chat="DE.ENT.9",
+                ),
+            ],
+        ),
+        # What a code does to the account in an answer, it also does in a status.
+        Reported(
+            body=report(statuses=[of("wamid.5", failed(131042, "Payment"))]),
+            events=[
+                told("wamid.5", reason="Payment (131042)"),
+                SessionChanged(
+                    event_id="account:131042:wamid.5",
+                    state=AccountState.BLOCKED,
+                    at=AT,
+                    reason="Payment (131042)",
+                ),
+            ],
+        ),
+        Reported(
+            body=report(statuses=[of("wamid.6", failed(131045, "Not registered"))]),
+            events=[
+                told("wamid.6", reason="Not registered (131045)"),
+                SessionChanged(
+                    event_id="account:131045:wamid.6",
+                    state=AccountState.STOPPED,
+                    at=AT,
+                    reason="Not registered (131045)",
+                ),
+            ],
+        ),
+        Reported(
+            body=report(statuses=[of("wamid.7", failed(130429, "Too fast"))]),
+            events=[
+                told("wamid.7", reason="Too fast (130429)"),
+                SlowDownAsked(event_id=f"slow:130429:{AT:%Y%m%dT%H%M}", at=AT, reason="Too fast (130429)"),
+            ],
+        ),
         Reported(
             body=report("account_update", event="DISABLED_UPDATE"),
             events=[
