@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
 from delivery import live
+from delivery.management.output import say, takes_json
 from delivery.models import Run
 from delivery.run_actions import Action, Question, perform
 from delivery.sentences import run_summary
@@ -19,6 +20,7 @@ class RunCommand(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", type=int, help="The run's number, as the pages show it.")
         parser.add_argument("--as", dest="user", help="On behalf of this user, who must be allowed to do it.")
+        takes_json(parser)
         if self.action.gives_up:
             parser.add_argument("--yes", action="store_true", help="Confirm that messages are not sent.")
             parser.add_argument(
@@ -35,8 +37,9 @@ class RunCommand(BaseCommand):
         if found.refused:
             raise CommandError("\n".join(found.refused), returncode=1)
         live.flush()
-        self.stdout.write(found.told)
-        self.stdout.write(describe(run))
+        if not options["json"]:
+            self.stdout.write(found.told)
+        say(self, options, describe(run), facts(run))
 
 
 def find_run(run_id: int) -> Run:
@@ -58,15 +61,32 @@ def find_user(username: str | None) -> User | None:
 def describe(run: Run) -> str:
     """Return the state and the numbers of a run in a few lines."""
     run.refresh_from_db()
+    state = run.shown_status
     waiting = [f"{getattr(run, name):,} {name}" for name in ("sending", "pending") if getattr(run, name)]
     counts = ", ".join([run_summary.delivered(run), *run_summary.rest(run), *waiting])
     reason = f" ({run.pause_reason.replace('_', ' ')})" if run.pause_reason else ""
-    lines = [f"Run {run.pk}, {run.name}: {run.status}{reason}; {counts}."]
+    lines = [f"Run {run.pk}, {run.name}: {state}{reason}; {counts}."]
     if run.opens_at:
         lines.append(f"It continues at {run.opens_at:%Y-%m-%d %H:%M} UTC.")
-    if run.summary:
+    if run.summary and run_summary.finished(run) != run.summary:
         lines.append(run.summary)
     return "\n".join(lines)
+
+
+def facts(run: Run) -> dict[str, object]:
+    """Return the state and the numbers of a run for programs."""
+    run.refresh_from_db()
+    counts = ("total", "sent", "failed", "skipped", "left_out", "unconfirmed", "sending", "pending")
+    moments = ("fired_at", "started_at", "opens_at", "closes_at", "undo_until", "finished_at", "canceled_at")
+    return {
+        "run": run.pk,
+        "reminder": run.reminder_id,
+        "name": run.name,
+        "status": run.shown_status,
+        "pause_reason": run.pause_reason,
+        "summary": run.summary,
+        **{name: getattr(run, name) for name in counts + moments},
+    }
 
 
 def _asked(question: Question, typed: str) -> str:

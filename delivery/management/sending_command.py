@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
+from delivery.management.output import takes_json
 from delivery.management.run_command import find_user
 
 
@@ -16,6 +17,7 @@ class SendingCommand(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--owner", help="Only what belongs to this user; without it, everybody's.")
         parser.add_argument("--as", dest="user", help="On behalf of this user, who must be allowed to.")
+        takes_json(parser)
 
     def turn(self, move: Callable[..., bool], options: dict[str, Any], **more: Any) -> tuple[bool, str]:
         """Stop or start; return whether something changed, and whose sending it is."""

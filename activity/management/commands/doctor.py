@@ -3,10 +3,11 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from activity.health.check import Check
 from activity.health.readiness import probe
+from delivery.management.output import as_json, takes_json
 from delivery.transports.networks.allowed import hint
 
 WHAT_TO_DO = {
@@ -32,8 +33,17 @@ class Command(BaseCommand):
     )
     requires_system_checks: list[str] = []
 
-    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002
+    def add_arguments(self, parser: CommandParser) -> None:
+        takes_json(parser)
+
+    def handle(self, *_: Any, **options: Any) -> None:
         health = probe()
+        if options["json"]:
+            checks = [{"name": each.name, "ok": each.ok, "detail": each.detail} for each in health.checks]
+            self.stdout.write(as_json({"ok": health.ok, "checks": checks}))
+            if not health.ok:
+                raise CommandError("Not ready.")
+            return
         for check in health.checks:
             self._print(check)
         if words := hint(settings.PRIVATE_NETWORKS, chosen=settings.PRIVATE_NETWORKS_CHOSEN):

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from activity.pruning import prune
+from delivery.management.output import as_json, takes_json
 
 
 class Command(BaseCommand):
@@ -14,6 +15,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--days", type=int, help="Instead of KEEP_DAYS.")
+        takes_json(parser)
         parser.add_argument("--dry-run", action="store_true", help="Count what would go, and remove nothing.")
 
     def handle(self, *_: Any, **options: Any) -> None:
@@ -24,6 +26,9 @@ class Command(BaseCommand):
             raise CommandError(f"Limits need the last {prune.FEWEST_DAYS} days: keep at least so many.")
         before = prune.border(days)
         found = prune.would_remove(before) if options["dry_run"] else prune.prune(before)
+        if options["json"]:
+            self.stdout.write(as_json({"before": before, "dry_run": options["dry_run"], "rows": dict(found)}))
+            return
         for name, number in found.items():
             if number:
                 self.stdout.write(f"{number:>12,} {name}")

@@ -7,6 +7,7 @@ from django.utils.dateparse import parse_datetime
 
 from accounts.models import SendingStop
 from delivery import live
+from delivery.management.output import say, takes_json
 from delivery.recovery.after_restore import Gap, doubt, find
 
 
@@ -20,6 +21,7 @@ class Command(BaseCommand):
             "--since", required=True, help='From when the restored data is: "2026-11-18 10:00", in UTC.'
         )
         parser.add_argument("--until", help="When the last message may have left; without it, now.")
+        takes_json(parser)
         parser.add_argument("--apply", action="store_true", help="Do it; without this, it is only listed.")
 
     def handle(self, *_: Any, **options: Any) -> None:
@@ -29,20 +31,20 @@ class Command(BaseCommand):
             raise CommandError("The gap must end after it began.", returncode=2)
         if not SendingStop.objects.filter(owner=None, ended_at=None).exists():
             raise CommandError("Sending is not stopped: run `manage.py stop_sending` first.", returncode=1)
-        count = 0
+        count, told = 0, []
         for found in list(find(gap)):
             count += len(found.targets)
-            self.stdout.write(
-                f"Run {found.run.pk}, {found.run.name}, from {found.account}: {len(found.targets):,}"
-            )
+            told.append({"run": found.run.pk, "account": found.account.pk, "messages": len(found.targets)})
+            if not options["json"]:
+                words = f"Run {found.run.pk}, {found.run.name}, from {found.account}: {len(found.targets):,}"
+                self.stdout.write(words)
             if options["apply"]:
                 doubt(found, gap)
                 live.run_changed(found.run.pk, found.run.owner_id)
         live.flush()
         end = "are unconfirmed now." if options["apply"] else "would become unconfirmed: --apply does it."
-        self.stdout.write(
-            f"{count:,} that may have been sent in the gap {end}" if count else "Nothing is in doubt."
-        )
+        text = f"{count:,} that may have been sent in the gap {end}" if count else "Nothing is in doubt."
+        say(self, options, text, {"applied": options["apply"], "runs": told})
 
 
 def _moment(text: str) -> datetime:

@@ -4,6 +4,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from delivery.management.limit_command import LimitCommand
+from delivery.management.output import records, say
 from delivery.management.table import table
 from delivery.planning.overbooked import Overbooked, planned_over, sent_over
 
@@ -23,10 +24,11 @@ class Command(LimitCommand):
         accounts, now = self.accounts(options), timezone.now()
         sent = sent_over(accounts, now=now, days=options["days"])
         planned = list(planned_over(accounts, now=now))
-        if not sent and not planned:
-            self.stdout.write("No day is over its cap.")
+        rows = [_row(each) for each in (*sent, *planned)]
+        text = "\n".join(table(HEAD, rows)) if rows else "No day is over its cap."
+        say(self, options, text, records(HEAD, rows))
+        if not rows:
             return
-        self.stdout.write("\n".join(table(HEAD, [_row(each) for each in (*sent, *planned)])))
         fix = " `manage.py fix_limits` moves what is planned." if planned else ""
         raise CommandError(
             f"Over their cap: {_days(len(sent))} by what was sent, {_days(len(planned))} by what is planned.{fix}",

@@ -1,5 +1,5 @@
 import csv
-from dataclasses import astuple, fields
+from dataclasses import asdict, astuple, fields
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from accounts.downloads import cell
+from delivery.management.output import as_json, takes_json
 from delivery.recovery.doubles import Double, find
 
 
@@ -17,11 +18,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--days", type=float, default=7, help="How many days to look back.")
+        takes_json(parser)
         parser.add_argument("--csv", action="store_true", help="As CSV, for a spreadsheet.")
 
     def handle(self, *_: Any, **options: Any) -> None:
         found = list(find(since=timezone.now() - timedelta(days=options["days"])))
-        if options["csv"]:
+        if options["json"]:
+            self.stdout.write(as_json([asdict(double) for double in found]))
+        elif options["csv"]:
             writer = csv.writer(self.stdout)
             writer.writerow(field.name for field in fields(Double))
             writer.writerows(map(cell, astuple(double)) for double in found)
@@ -30,7 +34,7 @@ class Command(BaseCommand):
                 self.stdout.write(_line(double))
         if found:
             raise CommandError(f"Sent more than once: {len(found):,}.", returncode=1)
-        if not options["csv"]:
+        if not options["csv"] and not options["json"]:
             self.stdout.write("Nothing was sent twice.")
 
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.models import Account
 from delivery import live
 from delivery.management.limit_command import LimitCommand
+from delivery.management.output import records, say
 from delivery.management.table import Row, table
 from delivery.planning.overbooked import at_work, planned_over
 from delivery.planning.replan import relieve
@@ -31,10 +32,8 @@ class Command(LimitCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         accounts, now, dry = self.accounts(options), timezone.now(), options["dry_run"]
         rows = _without_room(accounts, now) if dry else _moved(accounts, now)
-        if rows:
-            self.stdout.write("\n".join(table(HEAD, rows)))
-        else:
-            self.stdout.write("No day is over its cap: nothing to move.")
+        text = "\n".join(table(HEAD, rows)) if rows else "No day is over its cap: nothing to move."
+        say(self, options, text, records(HEAD, rows))
         if dry:
             return
         live.flush()

@@ -4,7 +4,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 
-from delivery.management.run_command import describe, find_run
+from delivery.management.output import say, takes_json
+from delivery.management.run_command import describe, facts, find_run
 from delivery.models import Run
 from delivery.states import SETTLED_RUN
 
@@ -17,13 +18,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", type=int)
         parser.add_argument("--watch", action="store_true")
+        takes_json(parser)
         parser.add_argument("--every", type=float, default=1.0, help="Seconds between two updates.")
 
     def handle(self, *_: Any, **options: Any) -> None:
         run = find_run(options["run"])
-        if options["watch"]:
+        if options["watch"] and not options["json"]:
             self.watch(run, options["every"])
-        self.stdout.write(describe(run))
+        say(self, options, describe(run), facts(run))
 
     def watch(self, run: Run, every: float) -> None:
         started, first = time.monotonic(), run.sent

@@ -2,6 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from delivery.management.output import say
 from delivery.management.sending_command import SendingCommand
 from delivery.recovery import stop_sending
 
@@ -15,6 +16,5 @@ class Command(SendingCommand):
 
     def handle(self, *_: Any, **options: Any) -> None:
         changed, whose = self.turn(stop_sending.stop, options, reason=options["reason"])
-        self.stdout.write(
-            f"{whose} is stopped{'' if changed else ' already'}. `start_sending` starts it again."
-        )
+        text = f"{whose} is stopped{'' if changed else ' already'}. `start_sending` starts it again."
+        say(self, options, text, {"changed": changed, "stopped": True})

@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -5,31 +6,39 @@ from django.db.models import QuerySet
 
 from accounts.roles import visible
 from delivery import audience
+from delivery.management.output import say, takes_json
 from delivery.management.run_command import find_user
 from delivery.management.table import table
 from delivery.window import zone_of
+from reminders.calendar.next_firings import Firing, grouped, next_firings, rhythm
 from reminders.models import Reminder
-from reminders.next_firings import Firing, next_firings, rhythm
 
-HEADER = ("When", "Reminder", "Owner", "To", "How often")
+HEADER = ("When", "Then", "Reminder", "Owner", "To", "How often")
+EACH = 3  # moments of a reminder in one line
 
 
 class Command(BaseCommand):
-    help = "Say what fires next: when in its own zone, what, whose, to how many."
+    help = (
+        "Say what fires next: when in its own zone, what, whose, to how many. Of one reminder, each moment."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("reminder", nargs="?", type=int, help="Only this reminder, by its number.")
-        parser.add_argument("--most", type=int, default=20, help="How many firings to list; 20 unless told.")
+        parser.add_argument("--most", type=int, default=20, help="How many lines to list; 20 unless told.")
         parser.add_argument("--as", dest="user", help="Only what this user sees.")
+        takes_json(parser)
 
     def handle(self, *_: Any, **options: Any) -> None:
         if options["most"] < 1:
             raise CommandError("--most has to be at least 1.", returncode=2)
-        firings = next_firings(self.chosen(options), most=options["most"])
-        if not firings:
-            self.stdout.write("Nothing is scheduled.")
-            return
-        self.stdout.write("\n".join(table(HEADER, rows(firings))))
+        chosen, most = self.chosen(options), options["most"]
+        if options["reminder"] is not None:  # its moments one by one
+            groups = [[firing] for firing in next_firings(chosen, most=most)]
+        else:
+            groups = grouped(chosen, most=most, each=EACH)
+        reached = _reached(groups)
+        text = "\n".join(table(HEADER, rows(groups, reached))) if groups else "Nothing is scheduled."
+        say(self, options, text, facts(groups, reached))
 
     def chosen(self, options: dict[str, Any]) -> QuerySet[Reminder]:
         reminders: QuerySet[Reminder] = Reminder.objects.select_related("owner")
@@ -42,18 +51,45 @@ class Command(BaseCommand):
         return reminders.filter(pk=options["reminder"])
 
 
-def rows(firings: list[Firing]) -> list[tuple[str, ...]]:
-    reached = {firing.reminder.pk: _reach(firing.reminder) for firing in firings}
+def rows(groups: list[list[Firing]], reached: dict[int, str]) -> list[tuple[str, ...]]:
     return [
         (
-            f"{firing.at.astimezone(zone_of(firing.reminder.zone)):%a %Y-%m-%d %H:%M} {firing.reminder.zone}",
-            f"{firing.reminder.pk} {firing.reminder}",
-            str(firing.reminder.owner),
-            reached[firing.reminder.pk],
-            rhythm(firing.reminder),
+            f"{_local(first):%a %Y-%m-%d %H:%M} {first.reminder.zone}",
+            ", ".join(f"{_local(firing):%a %H:%M}" for firing in later),
+            f"{first.reminder.pk} {first.reminder}",
+            str(first.reminder.owner),
+            reached[first.reminder.pk],
+            rhythm(first.reminder),
         )
-        for firing in firings
+        for first, *later in groups
     ]
+
+
+def facts(groups: list[list[Firing]], reached: dict[int, str]) -> list[dict[str, object]]:
+    """Return the groups for programs."""
+    return [
+        {
+            "reminder": first.reminder.pk,
+            "name": str(first.reminder),
+            "owner": str(first.reminder.owner),
+            "zone": first.reminder.zone,
+            "moments": [firing.at for firing in (first, *later)],
+            "to": reached[first.reminder.pk],
+            "how_often": rhythm(first.reminder),
+        }
+        for first, *later in groups
+    ]
+
+
+def _local(firing: Firing) -> datetime:
+    return firing.at.astimezone(zone_of(firing.reminder.zone))
+
+
+def _reached(groups: list[list[Firing]]) -> dict[int, str]:
+    return {
+        reminder.pk: _reach(reminder)
+        for reminder in {first.reminder.pk: first.reminder for first, *_ in groups}.values()
+    }
 
 
 def _reach(reminder: Reminder) -> str:

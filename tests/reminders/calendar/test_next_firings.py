@@ -1,5 +1,6 @@
 """The next firings, in the terminal."""
 
+import json
 import re
 from datetime import UTC, datetime
 from io import StringIO
@@ -12,8 +13,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
+from reminders.calendar.next_firings import next_firings, rhythm
 from reminders.models import Reminder
-from reminders.next_firings import next_firings, rhythm
 from reminders.scheduling import schedule
 from tests.factories import RecipientFactory, ReminderFactory
 
@@ -58,13 +59,26 @@ def test_the_table_says_when_what_whose_to_how_many_and_how_often(owner: User) -
     weekdays = "At 09:00 on Monday through Friday"
     two = scheduled(owner, "", name="Once only", schedule="once", fire_at=NOW.replace(hour=10))
     header, *lines = said(most=3)
+    then = "Fri 09:00, Mon 09:00"
     assert [re.split(" {2,}", line) for line in (header, *lines)] == [
-        ["When", "Reminder", "Owner", "To", "How often"],
+        ["When", "Then", "Reminder", "Owner", "To", "How often"],
         ["Wed 2026-03-11 11:30 Europe/Berlin", f"{two.pk} Once only", "owner", "2 people", "Once"],
-        ["Thu 2026-03-12 09:00 Europe/Berlin", f"{one.pk} School fair", "owner", "3 groups", weekdays],
-        ["Fri 2026-03-13 09:00 Europe/Berlin", f"{one.pk} School fair", "owner", "3 groups", weekdays],
+        ["Thu 2026-03-12 09:00 Europe/Berlin", then, f"{one.pk} School fair", "owner", "3 groups", weekdays],
     ]
     assert {line.index("owner") for line in lines} == {header.index("Owner")}
+
+
+def test_one_that_fires_every_minute_leaves_room_for_the_others(owner: User) -> None:
+    scheduled(owner, "* * * * *")
+    seldom = scheduled(owner, "0 9 * * *")
+    assert f"{seldom.pk} {seldom}" in said(most=2)[-1]
+
+
+def test_as_json_it_has_every_moment_with_its_zone(owner: User) -> None:
+    reminder = scheduled(owner, "0 9 * * *", name="Fair")
+    (found,) = json.loads("\n".join(said(json=True)))
+    assert (found["reminder"], found["zone"], found["to"]) == (reminder.pk, "Europe/Berlin", "2 people")
+    assert found["moments"] == ["2026-03-12T08:00:00Z", "2026-03-13T08:00:00Z", "2026-03-14T08:00:00Z"]
 
 
 def test_a_reminder_alone_shows_its_next_firings(owner: User) -> None:

@@ -30,6 +30,13 @@ def next_firings(reminders: QuerySet[Reminder], *, most: int) -> list[Firing]:
     return list(islice(ahead, most))
 
 
+def grouped(reminders: QuerySet[Reminder], *, most: int, each: int) -> list[list[Firing]]:
+    """Return the first `each` firings of the `most` reminders that fire next, so that none crowds out the others."""
+    soonest = reminders.filter(status=Reminder.Status.SCHEDULED, next_fire_at__isnull=False)
+    soonest = soonest.order_by("next_fire_at", "pk")[:most]
+    return [firings for reminder in soonest if (firings := list(_firings(reminder, each)))]
+
+
 def rhythm(reminder: Reminder) -> str:
     """Return the schedule in words."""
     match reminder.schedule:

@@ -1,0 +1,1 @@
+"""What fires when: the next firings, the days and weeks of a calendar, and the feed for other calendars."""
