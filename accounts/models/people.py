@@ -27,6 +27,12 @@ class User(AbstractUser):
         validators=[validate_region],
         help_text="Two letters, such as MY: the country of numbers without a country code.",
     )
+    calendar_number = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Part of the secret address of the calendar's feed.",
+    )
 
 
 class TeamMate(models.Model):
