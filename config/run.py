@@ -122,6 +122,8 @@ def _environment(var: Path, ports: Mapping[str, int]) -> dict[str, str]:
         "PUBLIC_URL": f"http://127.0.0.1:{ports['PORT']}",
         "SANDBOX_URL": f"http://127.0.0.1:{ports['SANDBOX_PORT']}",
         "SANDBOX_LOG": str(var / "sandbox.jsonl"),
+        "LOG_LEVEL": "WARNING",  # a first look needs no more
+        "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
         "SANDBOX_GROUPS": "30",  # as many as the demo command says that each account has
         **{name: value for name, value in os.environ.items() if value},
         **{name: str(port) for name, port in ports.items()},

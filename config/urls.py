@@ -8,6 +8,7 @@ from accounts.unsubscribe import unsubscribe
 from activity.health.readiness import healthz, readyz
 from activity.live.polling import live_state
 from activity.metrics.page import metrics
+from activity.pages.app_manifest import manifest
 from activity.pages.dashboard import dashboard
 from activity.pages.notifications import service_worker
 from activity.pages.style_and_errors import styleguide
@@ -18,6 +19,7 @@ from delivery.pages.sending import sending
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", dashboard, name="dashboard"),
     path("reminders/", include("reminders.pages.urls")),
+    path("calendar/", include("reminders.pages.calendar_urls")),
     path("runs/", include("activity.pages.runs.urls")),
     path("follow-ups/", include("reminders.pages.follow_up_urls")),
     path("recipients/", include("accounts.pages.urls")),
@@ -28,6 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     path("keys/", include("api.pages.urls")),
     path("live/", live_state, name="live"),
+    path("app.webmanifest", manifest, name="manifest"),
     path("sw.js", service_worker, name="service_worker"),
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),

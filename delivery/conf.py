@@ -10,6 +10,8 @@ from delivery.pacing import adaptive_delay, breaker_trips, error_rate
 from delivery.planning.values import SlowDown
 from delivery.retry import RetryRules
 
+ASKS_ABOVE = 100  # messages; above this a person is asked before sending, and types the name before canceling
+
 
 def retry_rules() -> RetryRules:
     """Return the retry settings. Seconds stay as they are set; minutes and hours are scaled as the limits are."""

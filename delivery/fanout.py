@@ -7,14 +7,14 @@ statement but that INSERT.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 from django.utils import timezone
 
-from delivery import lifecycle
+from delivery import conf, lifecycle
 from delivery.audience import DEALT, GIVEN
 from delivery.models import Run, RunAccount
 from delivery.parts import FrozenPart
@@ -46,11 +46,17 @@ class Firing:
     behind: int | None = None  # the run that has to end before this one starts
     why_not: str = ""  # for a due moment that is only recorded
     key: UUID = field(default_factory=uuid4)
+    undo: timedelta = (
+        timedelta()
+    )  # how long its sender can take it back, if it has more than `ASKS_ABOVE` recipients
+    without: Sequence[int] = ()  # earlier runs: recipients who received one of them are left out
     # Of a second message or a follow-up: its kind, and the recipients, each with the account that wrote before.
     kind: Run.Kind = Run.Kind.REMINDER
     given: Sequence[tuple[int, int]] = ()  # recipient and account
     first_target_id: int | None = None
 
+
+RECEIVED = "received it already"  # why a recipient is left out
 
 # Recipients who must not get the message are in the run too: skipped, with the reason.
 FAN_OUT = """
@@ -65,6 +71,18 @@ WITH made AS (
 SELECT count(*), count(*) FILTER (WHERE status = 'pending') FROM made
 """
 TO_AUDIENCE, TO_GIVEN = FAN_OUT.format(rows=DEALT), FAN_OUT.format(rows=GIVEN)
+
+# The audience without those who received one of the runs in `without`, or may have.
+TO_THE_REST = FAN_OUT.format(
+    rows=f"""
+    SELECT dealt.id, dealt.account_id, CASE WHEN dealt.refused = '' AND EXISTS (
+        SELECT 1 FROM delivery_runtarget earlier
+        WHERE earlier.recipient_id = dealt.id AND earlier.run_id = ANY(%(without)s::bigint[])
+          AND earlier.status IN ('sent', 'unconfirmed')
+    ) THEN '{RECEIVED}' ELSE dealt.refused END AS refused
+    FROM ({DEALT}) dealt
+    """  # noqa: S608 - made of constants
+)
 
 
 MANY = 10_000
@@ -100,6 +118,9 @@ def make_runs(firings: Sequence[Firing]) -> list[Run]:
         run.summary = _missing(firing) or _fill(run, firing)
     if sum(run.total for run in runs) >= MANY:
         _tell_planner()
+    for run, firing in zip(runs, firings, strict=True):
+        if firing.undo and run.pending > conf.ASKS_ABOVE:
+            run.undo_until = timezone.now() + firing.undo  # from now: a large fan-out takes a while
     behind = {run.pk: firing.behind for run, firing in zip(runs, firings, strict=True) if firing.behind}
     lifecycle.start(runs, behind=behind)
     return runs
@@ -164,9 +185,11 @@ def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
         "now": run.fired_at,
         "recipients": [recipient_id for recipient_id, _ in firing.given],
         "from": [account_id for _, account_id in firing.given],
+        "without": list(firing.without),
     }
+    rows = TO_GIVEN if firing.given else TO_THE_REST if firing.without else TO_AUDIENCE
     with connection.cursor() as cursor:
-        cursor.execute(TO_GIVEN if firing.given else TO_AUDIENCE, arguments)
+        cursor.execute(rows, arguments)
         total, pending = cursor.fetchone()
     return total, pending
 

@@ -56,7 +56,7 @@ def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
     return {
         "run": run.pk,
         "status": run.status,
-        "canceling": run.being_canceled,
+        "shown": run.shown_status,
         "reason": run.pause_reason,
         "summary": run.summary,
         "sent": run.sent,

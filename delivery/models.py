@@ -28,6 +28,16 @@ def target_key(run_key: uuid.UUID, target_id: int) -> str:
     return f"{run_key.hex}-{target_id}"
 
 
+def shown_as(status: str) -> Q:
+    """Return the condition for runs that people read as having this status, as `Run.shown_status` says it."""
+    if status == RunStatus.CANCELED:
+        begun = Q(status=RunStatus.PARTIAL, canceled_at__isnull=False)
+        return Q(status=RunStatus.CANCELED) | begun
+    if status == RunStatus.PARTIAL:
+        return Q(status=status, canceled_at=None)
+    return Q(status=status)
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     def open(self) -> "RunQuerySet":
         return self.filter(status__in=OPEN_RUN)
@@ -121,6 +131,14 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     canceled_at = models.DateTimeField(null=True, blank=True, help_text="No message is sent after this time.")
+    canceled_by = models.CharField(
+        max_length=150, blank=True, default="", db_default="", help_text="The person's name at that time."
+    )
+    undo_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Until when the person who sent it can take it back. Nothing leaves before.",
+    )
     changed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -275,9 +293,22 @@ class Run(models.Model):
         return self.status == RunStatus.PAUSED and self.canceled_at is not None
 
     @property
+    def was_canceled(self) -> bool:
+        """Return whether the run has ended because a person canceled it, also after some messages were sent."""
+        return self.canceled_at is not None and self.status in {RunStatus.CANCELED, RunStatus.PARTIAL}
+
+    @property
+    def may_be_undone(self) -> bool:
+        """Return whether a run that was sent by hand waits only so that its sender can take it back."""
+        held = self.undo_until is not None and self.opens_at == self.undo_until
+        return self.status == RunStatus.QUEUED and held
+
+    @property
     def shown_status(self) -> str:
-        """Return the status as people read it: a run that is being canceled is not simply paused."""
-        return "canceling" if self.being_canceled else self.status
+        """Return the status as people read it: canceling and canceled say more than paused and partial."""
+        if self.being_canceled:
+            return "canceling"
+        return RunStatus.CANCELED.value if self.was_canceled else self.status
 
     @property
     def drip(self) -> tuple[int, int] | None:

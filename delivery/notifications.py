@@ -19,16 +19,18 @@ _TOLD = {
     RunStatus.FAILED: (Kind.FAILED, "Reminder not delivered"),
 }
 
+_CANCELED = (Kind.CANCELED, "Reminder canceled")
+
 BACK = "Its paused runs continue."
 LOCKED = "The service does not let it write to new people for now. Messages to new people wait; known chats continue."
 
 
 def run_changed(run: Run) -> None:
-    """Notify the owner that a run paused or ended. A skipped or canceled run is not notified.
+    """Notify the owner that a run paused or ended. One that was skipped, or canceled before anything was sent, is not.
 
     Second messages and follow-ups run by themselves: the owner is notified only when one fails too often.
     """
-    told = _TOLD.get(RunStatus(run.status))
+    told = _CANCELED if run.was_canceled and run.sent else _TOLD.get(RunStatus(run.status))
     by_itself = run.kind != Run.Kind.REMINDER and run.pause_reason != PauseReason.ERROR_RATE
     if told is None or by_itself:
         return
@@ -104,8 +106,10 @@ def first_contacts_locked(account: Account) -> None:
 def _body(run: Run) -> str:
     if run.total == 0:
         return f"{run.name}: {run.summary}"
+    if run.was_canceled:
+        return f"{run.name}: {run_summary.finished(run)}"
     delivered, rest = run_summary.delivered(run), ", ".join(run_summary.rest(run))
     if run.status == RunStatus.PAUSED:
         why = " The daily limit is reached." if run.pause_reason == PauseReason.DAILY_CAP else ""
-        return f"{delivered}.{why} Tap to resume or cancel."
+        return f"{run.name}: {delivered}.{why} Tap to resume or cancel."
     return f"{run.name}: {delivered}." + (f" {rest.capitalize()}." if rest else "")

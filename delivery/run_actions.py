@@ -9,16 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import PermissionDenied
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.roles import touchable
+from activity.components.times import until
 from delivery import lifecycle
+from delivery.conf import ASKS_ABOVE
+from delivery.lifecycle.causes import Cause
 from delivery.models import Run, RunTarget
 from delivery.states import OPEN_RUN, SETTLED_RUN, IllegalMoveError, PauseReason, RunStatus, TargetStatus
 
-TYPED_ABOVE = 100  # pending messages; a person who gives up more than this types the name
 REFUSALS_SHOWN = 5
 PAUSED_BY_A_PERSON = partial(lifecycle.pause, reason=PauseReason.OPERATOR)
 
@@ -37,29 +41,58 @@ class Action(Generic[Row]):
     do: Callable[..., Run]
     when: Callable[[Row], bool] = lambda _: True  # what must be true besides the state
     gives_up: bool = False  # pending messages are not sent: ask first
-    afterwards: Callable[[Sequence[Row]], str] = lambda _: (
-        ""
-    )  # a second sentence, from the rows as they were before
+    # A second sentence, from the rows as they were before, and from their runs as they are now.
+    afterwards: Callable[[Sequence[Row], Sequence[Run]], str] = lambda _, __: ""
 
     def suits(self, row: Row) -> bool:
         """Decide whether the action is offered for a row in its present state."""
         return row.status in self.offered and self.when(row)
 
 
-def _nothing_is_sent(runs: Sequence[Run]) -> str:
+def _nothing_is_sent(runs: Sequence[Run], _: Sequence[Run]) -> str:
     return f"Nothing is sent until you resume {'it' if len(runs) == 1 else 'them'}."
 
 
-def _messages_queued(runs: Sequence[Run]) -> str:
+def _messages_queued(runs: Sequence[Run], _: Sequence[Run]) -> str:
     failed = sum(run.failed for run in runs)
     return f"{_messages(failed)} will be sent again."
 
 
-def _messages_given_up(runs: Sequence[Run]) -> str:
+def _hours_waited_for(_: Sequence[Run], now: Sequence[Run]) -> str:
+    return wait_words(now)
+
+
+def wait_words(runs: Sequence[Run]) -> str:
+    """Say until when runs wait for their delivery hours; nothing where they are sent at once."""
+    waiting = [run for run in runs if run.status == RunStatus.QUEUED and run.opens_at is not None]
+    if not waiting:
+        return ""
+    first = min(waiting, key=lambda run: run.opens_at or run.fired_at)
+    at = until(first.opens_at or first.fired_at, ZoneInfo(first.zone), timezone.now())
+    if len(runs) == 1:
+        return f"It is queued until {at}, when its delivery hours begin."
+    return f"{len(waiting):,} of them wait for their delivery hours, the first until {at}."
+
+
+def _messages_given_up(runs: Sequence[Run], _: Sequence[Run]) -> str:
     return f"{_messages(_pending(runs))} will not be sent."
 
 
+def _none_was_sent(_: Sequence[Run], __: Sequence[Run]) -> str:
+    return "Nothing was sent."
+
+
 _ACTIONS: tuple[Action[Run], ...] = (
+    Action(
+        verb="undo",
+        label="Undo",
+        done="taken back",
+        icon="retry",
+        offered=frozenset({RunStatus.QUEUED}),
+        when=lambda run: run.may_be_undone,
+        do=lifecycle.undo,
+        afterwards=_none_was_sent,
+    ),
     Action(
         verb="resume",
         label="Resume",
@@ -68,6 +101,7 @@ _ACTIONS: tuple[Action[Run], ...] = (
         offered=frozenset({RunStatus.PAUSED}),
         when=lambda run: run.canceled_at is None,
         do=lifecycle.resume,
+        afterwards=_hours_waited_for,
     ),
     Action(
         verb="pause",
@@ -139,8 +173,40 @@ _TARGET_ACTIONS: tuple[Action[RunTarget], ...] = (
     ),
 )
 
+# What a person decides about many messages of a run at once. Each function takes a `cause`.
+_BATCHES: tuple[Action[Run], ...] = (
+    Action(
+        verb="confirm-all",
+        label="Mark all sent",
+        done="marked as sent",
+        icon="check",
+        offered=frozenset(RunStatus),
+        when=lambda run: run.unconfirmed > 0 and run.details_removed_at is None,
+        do=lifecycle.confirm_all,
+    ),
+    Action(
+        verb="resend-all",
+        label="Send all again",
+        done="queued again",
+        icon="retry",
+        offered=frozenset(RunStatus),
+        when=lambda run: run.unconfirmed > 0 and run.details_removed_at is None,
+        do=lifecycle.resend_all,
+    ),
+    Action(
+        verb="retry-all",
+        label="Retry all",
+        done="queued again",
+        icon="retry",
+        offered=frozenset({RunStatus.PARTIAL, RunStatus.FAILED}),
+        when=lambda run: run.failed > 0 and run.details_removed_at is None,
+        do=lifecycle.retry_failed,
+    ),
+)
+
 ACTIONS: Mapping[str, Action[Run]] = {action.verb: action for action in _ACTIONS}
 TARGET_ACTIONS: Mapping[str, Action[RunTarget]] = {action.verb: action for action in _TARGET_ACTIONS}
+BATCHES: Mapping[str, Action[Run]] = {action.verb: action for action in _BATCHES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +216,7 @@ class Report(Generic[Row]):
     action: Action[Row]
     done: Sequence[Row]
     refusals: Sequence[str]
+    results: Sequence[Run]  # the runs of those that changed, as they are now
 
     @property
     def told(self) -> str:
@@ -157,7 +224,7 @@ class Report(Generic[Row]):
         if not self.done:
             return ""
         first = f"{_subject(self.done)} {self.action.done}."
-        return f"{first} {self.action.afterwards(self.done)}".strip()
+        return f"{first} {self.action.afterwards(self.done, self.results)}".strip()
 
     @property
     def refused(self) -> list[str]:
@@ -220,7 +287,7 @@ def perform(
     """Do the action to each run, or return the question that must be confirmed first.
 
     The one rule of confirmation: an action asks when it gives up pending messages or changes more than one run. Above
-    `TYPED_ABOVE` pending messages the name is typed. Nothing is asked where nothing can be done: the refusals say why.
+    `ASKS_ABOVE` pending messages the name is typed. Nothing is asked where nothing can be done: the refusals say why.
     """
     question = question_of(action, runs, by=by)
     asks = question.fitting and (action.gives_up or len(runs) > 1)
@@ -231,15 +298,26 @@ def perform(
 
 def do_each(action: Action[Row], rows: Sequence[Row], *, by: User | None) -> Report[Row]:
     """Do the action to each row in a transaction of its own, so that one refusal does not stop the others."""
-    done, refusals = [], []
+    done, refusals, results = [], [], []
     for row in rows:
         try:
-            action.do(row, by=by)
+            results.append(action.do(row, by=by))
         except (IllegalMoveError, PermissionDenied) as error:
             refusals.append(str(error))
         else:
             done.append(row)
-    return Report(action=action, done=done, refusals=refusals)
+    return Report(action=action, done=done, refusals=refusals, results=results)
+
+
+def decide(action: Action[Run], run: Run, *, cause: Cause | None, by: User | None) -> tuple[str, str]:
+    """Decide about all messages of a run, or those of one cause; return what was done, or why it was refused."""
+    before = {name: getattr(run, name) for name in ("failed", "unconfirmed")}
+    try:
+        after = action.do(run, by=by, cause=cause)
+    except (IllegalMoveError, PermissionDenied) as error:
+        return "", str(error)
+    moved = sum(max(0, before[name] - getattr(after, name)) for name in ("failed", "unconfirmed"))
+    return f"{_messages(moved)} {'was' if moved == 1 else 'were'} {action.done}.", ""
 
 
 def question_of(action: Action[Run], runs: Sequence[Run], *, by: User | None) -> Question:
@@ -251,7 +329,7 @@ def question_of(action: Action[Run], runs: Sequence[Run], *, by: User | None) ->
         runs=runs,
         fitting=fitting,
         pending=pending,
-        phrase=phrase if pending > TYPED_ABOVE else "",
+        phrase=phrase if pending > ASKS_ABOVE else "",
     )
 
 

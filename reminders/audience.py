@@ -4,6 +4,7 @@ Each function runs one statement, however many recipients there are.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from django.db import connection, transaction
@@ -27,14 +28,36 @@ def everyone(reminder: Reminder) -> RecipientQuerySet:
     return rows.annotate(chosen=_is_named(reminder))
 
 
-def found(reminder: Reminder, *, search: str = "", tag: str = "", chosen: bool = False) -> RecipientQuerySet:
-    """Return the recipients that match a search, a tag or both, of all or of those chosen."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which recipients a list shows: by words, account, kind, and the tags that they have and do not have."""
+
+    search: str = ""
+    account: int | None = None  # only this account reaches them
+    kind: str = ""
+    tags: Sequence[int] = ()  # they have all of these
+    without: Sequence[int] = ()  # and none of these
+    chosen: bool = False
+
+
+def found(reminder: Reminder, wanted: Wanted) -> RecipientQuerySet:
+    """Return the recipients that match everything that is wanted."""
     rows = everyone(reminder)
-    if chosen:
+    if wanted.chosen:
         rows = rows.filter(_is_named(reminder))
-    if tag.isascii() and tag.isdigit() and len(tag) < 19:
-        rows = rows.filter(Exists(Tagged.objects.filter(tag_id=int(tag), recipient=OuterRef("pk"))))
-    return cast("RecipientQuerySet", matching(rows, search))
+    if wanted.account is not None:
+        rows = rows.filter(account=wanted.account)
+    if wanted.kind:
+        rows = rows.filter(kind=wanted.kind)
+    for tag in wanted.tags:
+        rows = rows.filter(_has(tag))
+    for tag in wanted.without:
+        rows = rows.filter(~_has(tag))
+    return cast("RecipientQuerySet", matching(rows, wanted.search))
+
+
+def _has(tag: int) -> Exists:
+    return Exists(Tagged.objects.filter(tag_id=tag, recipient=OuterRef("pk")))
 
 
 def some_of(reminder: Reminder, most: int) -> list[Recipient]:

@@ -1,5 +1,8 @@
 """Creating, copying, archiving and discarding reminders. Scheduling is in `reminders/scheduling.py`."""
 
+import re
+from collections.abc import Mapping
+
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils import timezone
@@ -8,6 +11,7 @@ from accounts.models import Account, User
 from accounts.models.account import Action, Channel
 from accounts.roles import owners_for, require_touch
 from delivery.models import Run
+from delivery.wordings import VARIABLE, cut
 from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
 
 NAME_LENGTH = 40
@@ -163,8 +167,15 @@ def discard(reminder: Reminder, *, by: User) -> None:
     reminder.delete()
 
 
-def name_from(text: str) -> str:
-    """Return a name for a reminder without one: the first words of its message."""
+def name_from(text: str, values: Mapping[str, object] | None = None) -> str:
+    """Return a name for a reminder without one: the first words of its message, as a recipient reads them.
+
+    A variable without a value is left out; of a choice, the first option is taken.
+    """
+    known = values or {}
+    plain = "".join(piece if isinstance(piece, str) else piece.options[0] for piece in cut(text))
+    text = VARIABLE.sub(lambda match: str(known.get(match[1]) or ""), plain)
+    text = re.sub(r"[ \t]+", " ", re.sub(r"\s+([,.;:!?])", r"\1", text))
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if len(line) <= NAME_LENGTH:
         return line

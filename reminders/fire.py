@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from uuid import UUID, uuid4
 
@@ -14,7 +14,7 @@ from accounts.models import User
 from accounts.models.account import Action
 from accounts.roles import require_touch
 from config.shares import Shares
-from delivery.fanout import Firing, make_run
+from delivery.fanout import Firing, NothingToSendError, make_run
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run
 from delivery.parts import FrozenPart, all_wordings
@@ -29,24 +29,32 @@ def starts() -> Shares:
     return Shares(total=max(2, settings.DATABASE_POOL // 2), each=max(1, settings.DATABASE_POOL // 4))
 
 
-def fire(reminder: Reminder, *, by: User | None = None, key: UUID | None = None) -> Run:
-    """Make a run by hand and return it.
+def fire(
+    reminder: Reminder,
+    *,
+    by: User | None = None,
+    key: UUID | None = None,
+    undo: timedelta = timedelta(),
+    without: Sequence[int] = (),
+) -> Run:
+    """Make a run by hand and return it. `by_hand/send.py` is what people call: it asks first where it should.
 
     Raise WrongStateError while the last run is open: a second click must not send everything again. A page gives
-    each of its buttons a `key`: when the button is pressed twice, the run of the first press is returned.
+    each of its buttons a `key`: when the button is pressed twice, the run of the first press is returned. A large run
+    can be undone for `undo`; those who received a run in `without` are left out.
     """
     if by is not None:
         require_touch(reminder, by)
     if starts().take(reminder.owner_id):
         raise WrongStateError("Other reminders are being started right now. Try again in a few seconds.")
     try:
-        return _fire(reminder, key)
+        return _fire(reminder, key, undo, without)
     finally:
         starts().give_back(reminder.owner_id)
 
 
 @transaction.atomic
-def _fire(reminder: Reminder, key: UUID | None) -> Run:
+def _fire(reminder: Reminder, key: UUID | None, undo: timedelta, without: Sequence[int]) -> Run:
     reminder = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
     if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
         return known
@@ -56,8 +64,20 @@ def _fire(reminder: Reminder, key: UUID | None) -> Run:
             f"Run {last.pk} of this reminder is still {last.shown_status}. Wait for its end, or cancel it first."
         )
     load_for_freezing([reminder])
-    firing = freeze(reminder)
-    return make_run(replace(firing, key=key) if key else firing)
+    firing = replace(freeze(reminder), key=key or uuid4(), undo=undo, without=without)
+    return _reaches_somebody(make_run(firing))
+
+
+def _reaches_somebody(run: Run) -> Run:
+    """Return the run; raise NothingToSendError, which takes it back, when all its recipients are left out."""
+    if run.left_out == run.total:
+        reasons = run.targets.values_list("error", flat=True).order_by("error").distinct()[:5]
+        raise NothingToSendError(
+            f"Nobody would get it: all {run.total:,} recipients are left out ({', '.join(reasons)}). Choose others."
+            if run.total > 1
+            else f"Nobody would get it: its only recipient is left out ({', '.join(reasons)}). Choose others."
+        )
+    return run
 
 
 def key_of(typed: str) -> UUID:

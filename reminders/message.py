@@ -6,12 +6,26 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from accounts.models import User
+from accounts.models.account import Action, Channel
 from accounts.roles import require_touch
-from delivery.wordings import MOST_WORDINGS, as_plain, why_not
+from delivery.wordings import MOST_WORDINGS, VARIABLE, as_plain, longest, why_not
 from reminders.drafts import NotPossibleError
 from reminders.models import Media, Part, Reminder
 
 MOST_PARTS = 10
+
+# The longest text that a service surely takes. LinkedIn allows 300 characters in an invitation, 200 without Premium.
+MOST_CHARACTERS: Mapping[tuple[str, str], int] = {
+    (Channel.WHATSAPP, Action.MESSAGE): 4_096,
+    (Channel.LINKEDIN, Action.MESSAGE): 8_000,
+    (Channel.LINKEDIN, Action.INMAIL): 1_900,
+    (Channel.LINKEDIN, Action.CONNECTION_REQUEST): 200,
+}
+# No account of the service takes more.
+REFUSED_ABOVE: Mapping[tuple[str, str], int] = {
+    (Channel.LINKEDIN, Action.CONNECTION_REQUEST): 300,
+    (Channel.LINKEDIN, Action.INMAIL): 1_900,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +65,8 @@ def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: U
     for role, typed in parts.items():
         if len(typed) > MOST_PARTS:
             raise NotPossibleError(f"A message has at most {MOST_PARTS} parts, since each is sent by itself.")
-        if reminder.status != Reminder.Status.DRAFT and (trouble := wording_trouble(typed)):
+        trouble = wording_trouble(typed) or length_trouble(typed, reminder)
+        if reminder.status != Reminder.Status.DRAFT and trouble:
             raise NotPossibleError(trouble)
         _replace(reminder, role, typed)
     reminder.save(update_fields=["name", "subject", "updated_at"])
@@ -64,6 +79,19 @@ def wording_trouble(parts: Iterable[TypedPart]) -> str:
             return f"A text has at most {MOST_WORDINGS} wordings. Remove some."
         if trouble := next(filter(None, map(why_not, part.wordings)), ""):
             return trouble
+    return ""
+
+
+def length_trouble(parts: Iterable[TypedPart], reminder: Reminder) -> str:
+    """Return which text is too long for its channel, whatever its variables are filled with; empty if none is."""
+    most = REFUSED_ABOVE.get((reminder.channel, reminder.action))
+    for number, part in enumerate(parts, 1):
+        length = max((len(VARIABLE.sub("", longest(text))) for text in part.wordings), default=0)
+        if most is not None and length > most:
+            return (
+                f"Text {number} has {length:,} characters. {reminder.get_channel_display()} takes at most {most:,}: "
+                "shorten it, or split it into two parts."
+            )
     return ""
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 
 from cronsim import CronSim, CronSimError
 
@@ -24,6 +24,9 @@ FIELDS = ("minute", "hour", "day of the month", "month", "day of the week")
 RANGES = ("0 to 59", "0 to 23", "1 to 31, L or LW", "1 to 12 or JAN to DEC", "0 to 7 or SUN to SAT")
 EXAMPLE = "“0 9 * * 1-5” is 9:00 from Monday to Friday"
 MOST_COUNTED = 1000
+HOUR = timedelta(hours=1)
+SAMPLE = 62  # moments that are compared: every minute of an hour, and the next
+MOST_OF_A_DAY = 24 * 60
 
 # The library itself writes “the 31th day”.
 ORDINALS = {"21th": "21st", "22th": "22nd", "23th": "23rd", "31th": "31st"}
@@ -73,6 +76,16 @@ def next_moment(timetable: Timetable, *, after: datetime) -> datetime | None:
 def upcoming(timetable: Timetable, *, after: datetime, count: int = 5) -> list[datetime]:
     """Return the next due moments, for pages."""
     return list(islice(_moments(timetable, after), count))
+
+
+def crowded(timetable: Timetable, *, after: datetime) -> tuple[timedelta, int] | None:
+    """Return the shortest gap of a schedule that comes more often than once an hour, and its moments in a day."""
+    few = upcoming(timetable, after=after, count=SAMPLE)
+    gaps = [later - earlier for earlier, later in pairwise(few)]
+    if not gaps or min(gaps) >= HOUR:
+        return None
+    day = upcoming(timetable, after=after, count=MOST_OF_A_DAY)
+    return min(gaps), sum(1 for moment in day if moment <= after + 24 * HOUR)
 
 
 def has_moment(timetable: Timetable, moment: datetime) -> bool:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accounts.models import Recipient
-from accounts.models.account import Action, Channel
+from accounts.models.account import Channel
 from delivery.parts import values_of, variables
 from delivery.wordings import LETTERS, VARIABLE, cut, longest
 from reminders.audience import some_of
-from reminders.message import TypedPart
+from reminders.message import MOST_CHARACTERS, TypedPart
 from reminders.models import Media, Reminder
 
 OFFERED = 20  # recipients to look through
@@ -86,15 +86,6 @@ SAMPLE: Mapping[Channel, Mapping[str, object]] = {
     Channel.EMAIL: {"name": "Maria Lim", "address": "maria@example.com"},
     Channel.LINKEDIN: {"name": "Maria Lim", "address": "maria-lim"},
     Channel.MATRIX: {"name": "Garden club", "address": "!garden:example.org"},
-}
-
-
-# The longest text that a service surely takes. LinkedIn allows 300 characters in an invitation, 200 without Premium.
-MOST_CHARACTERS: Mapping[tuple[str, str], int] = {
-    (Channel.WHATSAPP, Action.MESSAGE): 4_096,
-    (Channel.LINKEDIN, Action.MESSAGE): 8_000,
-    (Channel.LINKEDIN, Action.INMAIL): 1_900,
-    (Channel.LINKEDIN, Action.CONNECTION_REQUEST): 200,
 }
 
 

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.models import Account, Recipient
 from activity.components.times import dated
 from delivery.audience import Audience
 from delivery.limits.lookup import why_never_from
-from delivery.window import BadWindowError, Missed, Window, days_of, on_fire, zone_of
+from delivery.parts import variables
+from delivery.window import BadWindowError, Missed, Window, days_of, is_open, on_fire, zone_of
+from delivery.wordings import cut
 from reminders.drafts import WITH_SUBJECT
-from reminders.message import typed_of, wording_trouble
+from reminders.message import length_trouble, typed_of, wording_trouble
 from reminders.models import Part, Reminder
 from reminders.moments import BadCronError, Once, Repeating, Timetable, check_cron, upcoming
 
@@ -62,7 +66,7 @@ def problems(
     return [
         *_about_message(reminder, parts, accounts),
         *_about_accounts(reminder, accounts),
-        *_about_recipients(reminder, accounts, reached),
+        *_about_recipients(reminder, accounts, parts, reached),
         *_about_time(reminder, now or timezone.now()),
         *_about_archive(reminder),
     ]
@@ -88,11 +92,20 @@ def window_of(reminder: Reminder) -> Window:
     )
 
 
-def why_not_now(reminder: Reminder, now: datetime) -> str:
-    """Return why nothing would be sent now, as today's delivery hours are over (W4), or an empty string."""
+def why_not_now(reminder: Reminder, now: datetime, *, hold: timedelta = timedelta()) -> str:
+    """Return why nothing would be sent now, as today's delivery hours are over (W4), or an empty string.
+
+    With `hold`, hours that end before that time has passed are over too: the rest would leave tomorrow.
+    """
     window = window_of(reminder)
-    if not isinstance(on_fire(window, now), Missed):
+    ends = is_open(window, now) and not is_open(window, now + hold)
+    if not ends and not isinstance(on_fire(window, now), Missed):
         return ""
+    if ends:
+        return (
+            f"Today's delivery hours end in a few seconds, at {window.end_hour:02}:00 {window.zone}. "
+            "Choose later hours, or try again tomorrow."
+        )
     return (
         f"Today's delivery hours ended at {window.end_hour:02}:00 {window.zone}, so nothing would be sent now. "
         "Choose later hours, or try again tomorrow."
@@ -103,7 +116,8 @@ def _about_message(
     reminder: Reminder, parts: Sequence[Part], accounts: Sequence[Account]
 ) -> Iterator[Problem]:
     first = sum(part.role == Part.Role.FIRST for part in parts)
-    if trouble := wording_trouble(map(typed_of, parts)):
+    typed = list(map(typed_of, parts))
+    if trouble := wording_trouble(typed) or length_trouble(typed, reminder):
         yield Problem(step=Step.MESSAGE, sentence=trouble)
     if not first:
         yield Problem(step=Step.MESSAGE, sentence="There is no message yet. Write one.")
@@ -143,19 +157,64 @@ def _any(reminder: Reminder, those: "QuerySet[Recipient]") -> bool:
 
 
 def _about_recipients(
-    reminder: Reminder, accounts: Sequence[Account], reached: Audience | None
+    reminder: Reminder, accounts: Sequence[Account], parts: Sequence[Part], reached: Audience | None
 ) -> Iterator[Problem]:
-    if reached is not None and reached.reached:
+    if reached is not None and reached.complete:
         return
     within_reach = Q(channel=reminder.channel) & (Q(account=None) | Q(account__in=accounts))
+    reachable = Recipient.objects.reachable().filter(within_reach)
+    needed = _needed(reminder, parts)
+    if _any(reminder, _complete(reachable, needed)):
+        return
     if not _any(reminder, Recipient.objects.all()):
         yield Problem(step=Step.RECIPIENTS, sentence="There are no recipients. Choose some.")
-    elif not _any(reminder, Recipient.objects.reachable().filter(within_reach)):
+    elif not _any(reminder, reachable):
         yield Problem(
             step=Step.RECIPIENTS,
             sentence="None of the recipients can be reached: they opted out, are blocked, archived, encrypted, "
             "on another channel, or reached only by another account. Choose others.",
         )
+    else:
+        names = ", ".join(f"{{{{ {name} }}}}" for name in needed)
+        yield Problem(
+            step=Step.RECIPIENTS,
+            sentence=f"No recipient has a value for {names}, so nobody would get it. "
+            "Fill it in for them, or change the text.",
+        )
+
+
+def why_nobody(reminder: Reminder, reached: Audience) -> str:
+    """Return why a reminder whose audience was counted would reach nobody, or an empty string."""
+    accounts = list(Account.objects.filter(reminder_accounts__reminder=reminder).defer("credentials"))
+    parts = list(reminder.parts.select_related("media"))
+    return " ".join(problem.sentence for problem in _about_recipients(reminder, accounts, parts, reached))
+
+
+def _complete(reachable: "QuerySet[Recipient]", needed: Sequence[str]) -> "QuerySet[Recipient]":
+    """Return the recipients who have every value that the message needs."""
+    rows = reachable
+    for number, name in enumerate(needed):
+        rows = rows.annotate(**{f"value_{number}": _value(name)}).exclude(**{f"value_{number}": ""})
+    return rows
+
+
+def _needed(reminder: Reminder, parts: Sequence[Part]) -> list[str]:
+    """Return the variables without which nobody gets the message, whatever wordings and choices are drawn."""
+    first = [typed_of(part) for part in parts if part.role == Part.Role.FIRST]
+    always = [set.intersection(*map(_always, part.wordings)) for part in first if part.wordings]
+    return sorted(set().union(variables(reminder.subject), *always))
+
+
+def _always(wording: str) -> set[str]:
+    """Return the variables of a wording that are in none of its choices."""
+    return set().union(*(variables(piece) for piece in cut(wording) if isinstance(piece, str)))
+
+
+def _value(name: str) -> Coalesce:
+    """Return the value of a variable as the engine fills it in: a field goes before the column of the same name."""
+    column = F(name) if name in {"name", "address"} else Value("")
+    own = When(fields__has_key=name, then=KeyTextTransform(name, "fields"))
+    return Coalesce(Case(own, default=column, output_field=TextField()), Value(""), output_field=TextField())
 
 
 def _about_time(reminder: Reminder, now: datetime) -> Iterator[Problem]:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from activity.components.times import zone_label
+from activity.components.times import span, zone_label
 from delivery.window import BadWindowError, Missed, Waits, Window, on_fire
 from reminders.models import Reminder
-from reminders.moments import BadCronError, in_words, upcoming
+from reminders.moments import BadCronError, Timetable, crowded, in_words, upcoming
 from reminders.readiness import timetable_of, window_of
 
 
@@ -27,10 +27,22 @@ def timing_of(reminder: Reminder, *, now: datetime) -> Timing:
         firings = upcoming(timetable, after=now) if timetable else []
     except (BadCronError, BadWindowError) as error:
         return Timing(words="", firings=[], notes=[str(error)])
-    notes = (
-        [*_about_window(firings[0], window), *clock_changes(firings, reminder.zone, now)] if firings else []
-    )
+    if timetable is None or not firings:
+        return Timing(words=words, firings=firings, notes=[])
+    changes = clock_changes(firings, reminder.zone, now)
+    notes = [*too_often(timetable, now), *_about_window(firings[0], window), *changes]
     return Timing(words=words, firings=firings, notes=notes)
+
+
+def too_often(timetable: Timetable, now: datetime) -> list[str]:
+    """Return a warning for a schedule that comes more often than once an hour."""
+    found = crowded(timetable, after=now)
+    if found is None:
+        return []
+    gap, times = found
+    every = f"every {span(gap)}".replace("every 1 ", "every ")
+    words = f"as often as {every}, and {times:,} times in the next 24 hours"
+    return [f"This is more often than once an hour: {words}. Everyone gets it each time."]
 
 
 def words_of(reminder: Reminder) -> str:

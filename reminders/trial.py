@@ -1,6 +1,6 @@
 """A test of a reminder: its message to the operator's own address, as a real recipient would read it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kombu.exceptions import OperationalError
@@ -11,7 +11,7 @@ from accounts.models import Account, Recipient, User
 from accounts.models.account import Channel
 from accounts.own_addresses import NotAllowedError
 from accounts.roles import require_touch
-from delivery.parts import MissingVariableError, render, values_of
+from delivery.parts import values_of, variables
 from delivery.trial import send
 from delivery.trial.store import Trial
 from reminders.audience import some_of
@@ -45,13 +45,8 @@ def try_out(reminder: Reminder, given: TrialInput, *, by: User, code: str = "") 
     firing, account = freeze(reminder), account_of(reminder, given.account_id)
     if not firing.parts:
         raise NotPossibleError("There is no message to try yet. Write one first.")
-    values = _values(reminder, given.values)
-    try:
-        texts = [text for part in firing.parts for text in part.wordings or (part.text,)]
-        for text in (firing.subject, *texts):
-            render(text, values)
-    except MissingVariableError as error:
-        raise NotPossibleError(str(error)) from error
+    texts = [text for part in firing.parts for text in part.wordings or (part.text,)]
+    values = with_samples(_values(reminder, given.values), [firing.subject, *texts], reminder.channel)
     address = _confirmed(account, given.address, code, by)
     trial = Trial(
         account_id=account.pk,
@@ -64,6 +59,13 @@ def try_out(reminder: Reminder, given: TrialInput, *, by: User, code: str = "") 
         values=values,
     )
     return _ask(trial, by)
+
+
+def with_samples(values: Mapping[str, object], texts: Iterable[str], channel: str) -> dict[str, object]:
+    """Return the values, with a sample for each variable of the texts that has none: its name in brackets."""
+    samples, needed = SAMPLE[Channel(channel)], set().union(*map(variables, texts))
+    missing = {name for name in needed if values.get(name) in (None, "")}
+    return dict(values) | {name: samples.get(name, f"[{name}]") for name in missing}
 
 
 def ask_for_code(reminder: Reminder, given: TrialInput, *, by: User) -> Trial:

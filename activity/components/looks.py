@@ -101,6 +101,7 @@ NOTIFICATION_LOOKS: Mapping[str, Look] = {
     "partial": RUN_LOOKS["partial"],
     "success": RUN_LOOKS["success"],
     "failed": RUN_LOOKS["failed"],
+    "canceled": RUN_LOOKS["canceled"],
     "missed": Look("clock", "Missed", Tone.WARN),
     "account": Look("alert", "Account", Tone.BAD),
 }

@@ -35,6 +35,15 @@ def clock(moment: datetime, now: datetime, *, weekday: bool = False) -> str:
     return f"{day} {moment:%b}{year}, {moment:%H:%M}"
 
 
+def until(moment: datetime, zone: tzinfo, now: datetime) -> str:
+    """Return a time that comes, with its zone: today 18:00 (UTC); tomorrow 06:00 (UTC); Thu 19 Nov, 06:00 (UTC)."""
+    local, today = moment.astimezone(zone), now.astimezone(zone)
+    days = (local.date() - today.date()).days
+    if days in (0, 1):
+        return f"{('today', 'tomorrow')[days]} {local:%H:%M} ({zone})"
+    return dated(moment, zone, now=now)
+
+
 def dated(moment: datetime, zone: tzinfo, *, now: datetime | None = None) -> str:
     """Return the time with day and zone: Thu 19 Nov, 13:06 (Europe/Berlin); with `now`, the year if it is another."""
     local = moment.astimezone(zone)

@@ -79,7 +79,10 @@ def readyz(request: HttpRequest) -> HttpResponse:
             check.name: {"ok": check.ok, "detail": check.detail, "seen": check.seen}
             for check in health.checks
         }
-    return JsonResponse(answer, status=200 if health.ready else 503)
+    response = JsonResponse(answer, status=200 if health.ready else 503)
+    # Whoever asks reads the answer: Django would log each 503 as an error, also while everything starts.
+    response._has_been_logged = True  # type: ignore[attr-defined]
+    return response
 
 
 def _for_staff(request: HttpRequest, health: Health) -> bool:

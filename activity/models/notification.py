@@ -13,6 +13,7 @@ class Notification(models.Model):
         PARTIAL = "partial", "Run finished in part"
         SUCCESS = "success", "Run finished"
         FAILED = "failed", "Run failed"
+        CANCELED = "canceled", "Run canceled"
         MISSED = "missed", "Moment missed"
         ACCOUNT = "account", "Account needs you"
 
@@ -41,7 +42,9 @@ class Notification(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["owner", "key"], name="notification_once"),
             models.CheckConstraint(
-                condition=Q(kind__in=["paused", "partial", "success", "failed", "missed", "account"]),
+                condition=Q(
+                    kind__in=["paused", "partial", "success", "failed", "canceled", "missed", "account"]
+                ),
                 name="notification_kind_known",
             ),
         ]

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -16,10 +17,12 @@ from accounts.roles import touchable, visible
 from activity.pages.hours import last_day
 from activity.pages.use import nearest_to_their_limits
 from delivery.models import Run
+from delivery.pages.account_facts import action_of
 from delivery.progress import Sender, senders_of
 from delivery.sentences import account_state
 from delivery.states import RunStatus
-from reminders.models import Reminder
+from reminders.headcount import headcount
+from reminders.models import Reminder, ReminderAccount
 
 SHOWN = 5
 STOPPED = (Account.Status.OFFLINE, Account.Status.FLAGGED)
@@ -44,7 +47,41 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         next_step = next((step for step in steps if not step.done), None)
         if next_step:
             return render(request, "activity/welcome.html", {"steps": steps, "next_step": next_step})
-    return render(request, "activity/dashboard.html", overview(user))
+    return render(request, "activity/dashboard.html", overview(user) | {"practice": practice_of(user)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Practice:
+    """A reminder that is ready to be sent to the sandbox, where its messages arrive, and to how many."""
+
+    reminder: Reminder
+    words: str
+    sandbox: str
+
+
+def practice_of(user: User) -> Practice | None:
+    """Return what a newcomer can try without any harm: of somebody who has sent nothing yet."""
+    if Run.objects.filter(owner=user).exists():
+        return None
+    manual = Reminder.objects.filter(
+        owner=user,
+        archived_at=None,
+        status=Reminder.Status.SCHEDULED,
+        schedule=Reminder.Schedule.BY_HAND,
+        accounts__transport="sandbox",
+    )
+    reminder = manual.exclude(Exists(_real_accounts())).order_by("pk").distinct().first()
+    if reminder is None:
+        return None
+    reached = headcount(reminder)
+    words = reached.words_of_complete.replace(" ", " practice ", 1)
+    address = str(getattr(settings, "SANDBOX_URL", ""))
+    return Practice(reminder=reminder, words=words, sandbox=address) if reached.complete else None
+
+
+def _real_accounts() -> QuerySet[ReminderAccount]:
+    shares = ReminderAccount.objects.filter(reminder=OuterRef("pk"))
+    return shares.exclude(account__transport="sandbox")
 
 
 def first_steps(user: User) -> list[Step]:
@@ -90,8 +127,10 @@ def overview(user: User) -> dict[str, Any]:
         "unconfirmed": unconfirmed,
         "stopped": stopped,
         "whys": account_state.whys(stopped, now=now) if stopped else {},
+        "remedies": {account.pk: action for account in stopped if (action := action_of(account))},
+        "my_accounts": _touched(Account.objects.all(), user, [account.pk for account in stopped]),
         "calm": not (paused or missed or unconfirmed or stopped),
-        "mine": _mine(user, paused + missed),
+        "mine": _touched(Run.objects.all(), user, [run.pk for run in paused + missed]),
         "running": running,
         "senders": _first_senders(running[:SHOWN]),
         "coming": _coming(user),
@@ -111,10 +150,9 @@ def _first_senders(runs: list[Run]) -> dict[int, Sender]:
     return {pk: senders[0] for pk, senders in senders_of(runs).items() if senders}
 
 
-def _mine(user: User, runs: list[Run]) -> set[int]:
-    """Return the ids of the runs that the user may pause, resume or cancel."""
-    rows = Run.objects.filter(pk__in=[run.pk for run in runs])
-    return set(touchable(rows, user).values_list("pk", flat=True))
+def _touched(rows: QuerySet[Any], user: User, ids: list[int]) -> set[int]:
+    """Return the ids of those of the rows that the user may change."""
+    return set(touchable(rows.filter(pk__in=ids), user).values_list("pk", flat=True)) if ids else set()
 
 
 def _stopped_accounts(user: User) -> list[Account]:

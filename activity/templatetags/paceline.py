@@ -142,9 +142,15 @@ def progress(counts: Counts, compact: bool = False) -> dict[str, Any]:
         "sent": counts.sent,
         "percent": settled * 100 // counts.expected if counts.expected else 0,
         "segments": [(part, TARGET_LOOKS[part.name]) for part in drawn if part.name != "pending"],
-        "legend": [(name, count, TARGET_LOOKS[name]) for name, count in parts.items()],
+        "legend": [(*each, TARGET_LOOKS[each[0]]) for each in _legend(counts)],
         "label": ", ".join(f"{count:,} {name}" for name, count in parts.items() if count) or "no targets",
     }
+
+
+def _legend(counts: Counts) -> list[tuple[str, int, str]]:
+    """Return each status with its number, as the tabs of a run have them, and the name of its text when it changes."""
+    names = ("sent", "failed", "skipped", "unconfirmed", "sending", "pending")
+    return [(name, getattr(counts, name), "waiting" if name == "pending" else name) for name in names]
 
 
 def left_out_words(count: int) -> str:
@@ -289,5 +295,5 @@ def sections(context: Context) -> dict[str, Any]:
     """Return the navigation, with the section of this page marked."""
     match = getattr(context.get("request"), "resolver_match", None)
     here = (match.namespace or match.url_name) if match else ""
-    here = {"runs": "reminders", "follow_ups": "activity"}.get(here, here)
+    here = {"runs": "reminders", "calendar": "reminders", "follow_ups": "activity"}.get(here, here)
     return {"sections": [(url, name, title, name == here) for url, name, title in SECTIONS]}

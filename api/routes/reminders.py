@@ -9,7 +9,7 @@ from accounts.models import Account, Recipient, Tag
 from accounts.roles import visible
 from api.access import MANAGE, READ, SEND, STEER, person_of
 from api.paging import page
-from api.problems import refusal
+from api.problems import ProblemError, refusal
 from api.routes import reminder_shapes as shapes
 from api.routes import run_shapes, writing
 from api.routes.rows import all_of, owner_for, seen, touched
@@ -29,7 +29,9 @@ from api.schemas.reminders import (
 )
 from delivery.audience import Audience
 from reminders import audience, drafts, scheduling
-from reminders.fire import fire, refuse_drafts
+from reminders.by_hand.last_look import LastLook
+from reminders.by_hand.send import send
+from reminders.fire import refuse_drafts
 from reminders.forecast import forecast
 from reminders.headcount import headcount
 from reminders.models import Reminder
@@ -142,8 +144,10 @@ def fire_reminder(request: HttpRequest, pk: Path[Id], body: FireGiven | None = N
         _refuse_incomplete(reminder)
         return shapes.fired(reminder, reached, foreseen, run=None)
     _refuse_short(reached, asked)
-    run = fire(reminder, by=person_of(request))
-    return shapes.fired(reminder, reached, foreseen, run=run_shapes.detail(run))
+    found = send(reminder, by=person_of(request), said=_said(asked))
+    if isinstance(found, LastLook):
+        raise _unconfirmed(found)
+    return shapes.fired(reminder, reached, foreseen, run=run_shapes.detail(found))
 
 
 @router.post("/{int:pk}/duplicate", response={201: ReminderDetail}, auth=MANAGE)
@@ -176,6 +180,26 @@ def discard_draft(request: HttpRequest, pk: Path[Id]) -> Status[None]:
 
 def _again(pk: int) -> ReminderDetail:
     return shapes.detail(_rows().get(pk=pk))
+
+
+def _said(asked: FireGiven) -> dict[str, str]:
+    """Return the answers as the form of a page sends them."""
+    said = {"again": asked.again or ""} | ({"without": "1"} if asked.without_short else {})
+    return said if asked.number is None else said | {"confirmed": "1", "number": str(asked.number)}
+
+
+def _unconfirmed(look: LastLook) -> ProblemError:
+    """Return the refusal of a firing that a person has to confirm: the rule of the pages."""
+    if look.why_not:
+        return refusal(409, "wrong-state", look.why_not)
+    fields = [*(["number"] if look.large else []), *(["again"] if look.repeat else [])]
+    extra = {
+        "number": look.audience.complete,
+        "received": look.repeat.received if look.repeat else 0,
+        "unconfirmed": look.repeat.unconfirmed if look.repeat else 0,
+    }
+    words = f"{' '.join(look.sentences)} Send again with {' and '.join(fields)}."
+    return refusal(409, "confirmation-needed", words, extra=extra)
 
 
 def _refuse_short(reached: Audience, asked: FireGiven) -> None:

@@ -193,6 +193,15 @@ class FireGiven(Asked):
     without_short: bool = Field(
         default=False, description="Leave out recipients who lack a value that the message needs."
     )
+    number: int | None = Field(
+        default=None,
+        ge=0,
+        description="Above 100 recipients: how many you expect to get it. If more would, nothing is sent.",
+    )
+    again: Literal["rest", "everyone"] | None = Field(
+        default=None,
+        description="Where people received it within a day: leave them out, or send it to everyone again.",
+    )
 
 
 class Fired(Leaving):

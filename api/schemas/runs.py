@@ -158,5 +158,5 @@ class ReplyShown(Shown):
     text: str
 
 
-Verb = Literal["pause", "resume", "cancel", "retry", "archive", "unarchive"]
+Verb = Literal["undo", "pause", "resume", "cancel", "retry", "archive", "unarchive"]
 TargetVerb = Literal["confirm", "resend"]

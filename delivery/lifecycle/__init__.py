@@ -9,15 +9,18 @@ The steps that they share: `steps`.
 
 from delivery.lifecycle.accounts import pause_account, start_account, stop_account
 from delivery.lifecycle.day_caps import end_full_days
+from delivery.lifecycle.many import confirm_all, resend_all
 from delivery.lifecycle.people import (
     archive,
     cancel,
+    change_hours,
     confirm,
     pause,
     resend,
     resume,
     retry_failed,
     unarchive,
+    undo,
 )
 from delivery.lifecycle.steps import CANCELED, WrongStateError, window_of
 from delivery.lifecycle.system import (
@@ -36,13 +39,16 @@ __all__ = [
     "WrongStateError",
     "archive",
     "cancel",
+    "change_hours",
     "close_window",
     "confirm",
+    "confirm_all",
     "end_full_days",
     "open_window",
     "pause",
     "pause_account",
     "resend",
+    "resend_all",
     "resume",
     "retry_failed",
     "settle",
@@ -53,6 +59,7 @@ __all__ = [
     "take_back",
     "trip",
     "unarchive",
+    "undo",
     "window_of",
     "withdraw",
 ]

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account, User
+from delivery.lifecycle.causes import Cause, of_cause
 from delivery.lifecycle.day_caps import ready_at
 from delivery.lifecycle.steps import (
     WrongStateError,
@@ -69,7 +70,7 @@ def cancel(run: Run, *, by: User | None = None) -> Run:
     if run.canceled_at is not None:
         raise WrongStateError(f"Run {run.pk} was canceled already: nothing more of it is sent.")
     release_claims(run)
-    run.canceled_at = timezone.now()
+    run.canceled_at, run.canceled_by = timezone.now(), str(by or "")
     run.changed_by = by
     if run.status != RunStatus.PAUSED:
         run.status, run.pause_reason = RunStatus.PAUSED, PauseReason.OPERATOR
@@ -80,8 +81,41 @@ def cancel(run: Run, *, by: User | None = None) -> Run:
 
 
 @transaction.atomic
-def retry_failed(run: Run, *, by: User | None = None) -> Run:
-    """Queue the failed targets of a settled run again, and no others."""
+def change_hours(run: Run, *, start_hour: int, end_hour: int, by: User | None = None) -> Run:
+    """Change the delivery hours of an open run that is not sending. If they had paused it, it continues in them."""
+    run = locked(run, by)
+    if run.status not in {RunStatus.PAUSED, RunStatus.QUEUED} or run.canceled_at or run.may_be_undone:
+        raise WrongStateError(f"Run {run.pk} is {run.shown_status}: pause it first to change its hours.")
+    if not 0 <= start_hour < end_hour <= 24:
+        raise WrongStateError("Delivery hours must start before they end, on one day, from 0 to 24.")
+    run.window_start_hour, run.window_end_hour, run.changed_by = start_hour, end_hour, by
+    by_the_hours = run.pause_reason == PauseReason.WINDOW_CLOSED
+    waits = run.status == RunStatus.QUEUED and run.opens_at is not None
+    if by_the_hours:
+        refuse(run, stopped_accounts(run, TargetStatus.PENDING))
+    if by_the_hours or waits:
+        go_on(run, ready_at=ready_at(run))
+    else:
+        run.save()
+    return run
+
+
+@transaction.atomic
+def undo(run: Run, *, by: User | None = None) -> Run:
+    """Cancel a run that was sent by hand, before anything of it has left. A run that has begun is refused."""
+    run = locked(run, by)
+    if not run.may_be_undone:
+        raise WrongStateError(
+            f"Run {run.pk} is {run.shown_status}: it is too late to undo it. Cancel the run to stop the rest."
+            if run.status not in SETTLED_RUN
+            else f"Run {run.pk} is {run.shown_status}: there is nothing left to undo."
+        )
+    return cancel(run, by=by)
+
+
+@transaction.atomic
+def retry_failed(run: Run, *, by: User | None = None, cause: Cause | None = None) -> Run:
+    """Queue the failed targets of a settled run again, and no others; with a cause, only those that failed for it."""
     run = locked(run, by)
     if run.status not in {RunStatus.PARTIAL, RunStatus.FAILED}:
         raise WrongStateError(
@@ -93,14 +127,17 @@ def retry_failed(run: Run, *, by: User | None = None) -> Run:
         )
     if run.failed == 0:
         raise WrongStateError(f"Run {run.pk} has no failed targets: there is nothing to retry.")
-    refuse(run, stopped_accounts(run, TargetStatus.FAILED))
-    failed = RunTarget.objects.filter(run=run, status=TargetStatus.FAILED)
+    stopped = stopped_accounts(run, TargetStatus.FAILED)
+    refuse(run, [account for account in stopped if cause is None or account.pk == cause.account_id])
+    failed = of_cause(RunTarget.objects.filter(run=run, status=TargetStatus.FAILED), cause)
     moved = failed.update(
         status=TargetStatus.PENDING, attempts=0, not_before=timezone.now(), settled_at=None, error=""
     )
+    if not moved:
+        raise WrongStateError(f"No message of run {run.pk} that failed for this reason is left to retry.")
     run.failed, run.pending = run.failed - moved, run.pending + moved
     _count_errors_anew(run)
-    run.changed_by, run.finished_at, run.canceled_at = by, None, None
+    run.changed_by, run.finished_at, run.canceled_at, run.canceled_by = by, None, None, ""
     go_on(run)
     return run
 
@@ -169,7 +206,7 @@ def _send_on(run: Run, target: RunTarget, by: User | None, *, parts_done: int) -
     target.not_before, target.parts_done = timezone.now(), parts_done
     target.save(update_fields=["status", "error", "settled_at", "attempts", "not_before", "parts_done"])
     run.unconfirmed, run.pending = run.unconfirmed - 1, run.pending + 1
-    run.changed_by, run.canceled_at = by, None
+    run.changed_by, run.canceled_at, run.canceled_by = by, None, ""
     if run.status in SETTLED_RUN:
         run.finished_at = None
         go_on(run)

@@ -53,7 +53,7 @@ def tell_later(run: Run) -> None:
 
 SETTING_OUT = (
     *("status", "opens_at", "closes_at", "started_at", "summary"),
-    *("total", "pending", "skipped", "left_out"),
+    *("total", "pending", "skipped", "left_out", "undo_until"),
 )
 
 

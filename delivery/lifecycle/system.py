@@ -46,7 +46,7 @@ def start(runs: Sequence[Run], *, behind: Mapping[int, int]) -> None:
         elif run.pk in behind:
             _wait_behind(run, behind[run.pk])
         else:
-            set_out(run, run.fired_at)
+            set_out(run, run.fired_at, ready_at=run.undo_until)
             starting.append(run)
     Run.objects.bulk_update(starting, SETTING_OUT)
     serve(starting)

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
 
+from accounts import own_addresses
 from accounts.generics import ModelForm
 from accounts.models import Account, Limit
+from accounts.own_addresses import NotAllowedError
 from accounts.profiles import PRESELECTED, PROFILES
+from accounts.zones import ChecksZone, common_zones
 from delivery import transports
 from delivery.pacing import LONG_SPANS, Limits
 from delivery.sessions import one_account
@@ -17,30 +19,30 @@ from delivery.transports.base import CredentialField, CredentialsError
 
 A_DAY = 86_400  # seconds
 CAPS = ("per_minute", "per_hour", "per_day", *LONG_SPANS)
-ZONES = [
-    (zone, zone.replace("_", " ")) for zone in sorted(available_timezones()) if "/" in zone or zone == "UTC"
-]
 
 
-class AccountForm(ModelForm[Account]):
+class AccountForm(ChecksZone, ModelForm[Account]):
     """Name, profile, time zone and own address of an account."""
-
-    zone = forms.ChoiceField(
-        label="Time zone", choices=ZONES, help_text="Daily limits restart at midnight in this zone."
-    )
 
     class Meta:
         model = Account
         fields = ("name", "profile", "zone", "own_address")
-        labels = {"own_address": "Your own address"}
+        labels = {"own_address": "Your own address", "zone": "Time zone"}
         help_texts = {
+            "zone": "Daily limits restart at midnight in this zone.",
             "own_address": "Used for test messages. You confirm it with a code first.",
             "name": "Shown only to you and your team.",
         }
-        widgets = {"profile": forms.RadioSelect}
+        widgets = {
+            "profile": forms.RadioSelect,
+            "zone": forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.zones = common_zones()
+        if self.instance._state.adding and not self.instance.owner.zone and not self.is_bound:
+            self.fields["zone"].widget.attrs["data-preset-zone"] = ""
         channel = self.instance.channel
         fitting = [p for p in PROFILES.values() if not p.channels or channel in p.channels]
         self.fields["profile"].choices = [(p.key, p.label) for p in fitting]  # type: ignore[attr-defined]
@@ -56,6 +58,14 @@ class AccountForm(ModelForm[Account]):
         if "profile" in self.changed_data:
             self.instance.as_before = False
         return super().save(commit)
+
+    def clean_own_address(self) -> str:
+        """Return the address in its canonical form; one that cannot be an address of this channel is refused."""
+        typed: str = self.cleaned_data["own_address"].strip()
+        try:
+            return own_addresses.read(self.instance, typed) if typed else ""
+        except NotAllowedError as error:
+            raise forms.ValidationError(str(error)) from error
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"].strip()

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.text import capfirst
 
 from accounts.models import Account, Recipient
-from activity.components.times import dated
+from activity.components.times import clock, dated
 from activity.models import Attempt
 from delivery.limits.full_days import full_accounts
 from delivery.models import Run, RunTarget
@@ -76,7 +76,7 @@ def paused(run: Run) -> str:
 
 def canceling(run: Run) -> str:
     """Return the sentence for a canceled run until its last target has a result."""
-    who = f"Canceled by {run.changed_by}" if run.changed_by else "Canceled"
+    who = f"Canceled by {run.canceled_by}" if run.canceled_by else "Canceled"
     if run.pending:
         rest = f"{run.pending:,} message{' is' if run.pending == 1 else 's are'} being taken back"
         return f"{who}: nothing more is sent, and {rest}."
@@ -100,7 +100,19 @@ def replanned(run: Run, account: Account, *, cap: int | None, targets: int, firs
     return f"{reached}: {moved} moved to later days, the first to {dated(first, ZoneInfo(run.zone))}."
 
 
+def canceled(run: Run) -> str:
+    """Say by whom and when a run was canceled: Canceled by demo at 10:29; with the day if it is not that of firing."""
+    who = f"Canceled by {run.canceled_by}" if run.canceled_by else "Canceled"
+    if run.canceled_at is None:
+        return who
+    zone = ZoneInfo(run.zone)
+    at = clock(run.canceled_at.astimezone(zone), run.fired_at.astimezone(zone))
+    return f"{who} at {at}" if len(at) == len("10:29") else f"{who} on {at}"
+
+
 def finished(run: Run) -> str:
+    if run.was_canceled:
+        return ", ".join([canceled(run), f"{run.sent:,} of {run.expected:,} sent", *_besides(run)]) + "."
     return capfirst(", ".join([delivered(run), *rest(run)])) + "."
 
 
@@ -122,6 +134,12 @@ def rest(run: Run) -> list[str]:
     return [f"{count:,} {word}" for count, word in counts if count]
 
 
+def _besides(run: Run) -> list[str]:
+    """List what a canceled run has besides sent and canceled messages."""
+    counts = ((run.failed, "failed"), (run.unconfirmed, "unconfirmed"))
+    return [f"{count:,} {word}" for count, word in counts if count]
+
+
 def held_back(run: Run) -> str:
     """Return what kept a run from finishing in its window, and the remedy."""
     latest = Attempt.objects.filter(run=run).order_by("-id")[:LATEST]
@@ -130,14 +148,14 @@ def held_back(run: Run) -> str:
     waits = set(accounts.values_list("waiting_for", flat=True))
     if troubled := accounts.exclude(trouble_kind="").order_by("pk").first():
         why = troubled.trouble.rstrip(".") or "see its page"
-        return f"{troubled} could not send: {why}. Check the account."
+        return f"{troubled} could not send: {why}. Open the account to see more."
     if full_accounts(run, now=timezone.now()):
-        return "The account's daily limit was reached: raise it, or add another account."
+        return "The account's daily limit was reached: raise it, or resume tomorrow."
     if error_rate(run.sent, run.failed + run.unconfirmed) > ERRORS or WaitReason.SLOWED in waits:
         return "Errors slowed it down: check the failed recipients and the account."
     if took > SLOW_SEND_MS and any(part.get("kind") == "media" for part in run.parts):
         return "Large files took most of the time: use smaller ones."
-    return "The account's limits were too low for this window: widen the window, or add another account."
+    return "The account's limits were too low for these hours: widen the hours, or raise the limits."
 
 
 def _counted(run: Run, count: int) -> str:

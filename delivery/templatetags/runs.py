@@ -1,13 +1,19 @@
 """Buttons for the actions on a run, in the words of `delivery/run_actions`, and the words of its pause."""
 
+from datetime import timedelta
+from math import ceil
 from typing import Any
 
 from django import template
 from django.template import Context
+from django.utils import timezone
 
-from delivery.models import Run
+from delivery.lifecycle import CANCELED
+from delivery.models import Run, RunTarget
+from delivery.pages.remedies import remedies_of
 from delivery.run_actions import ACTIONS, Action
 from delivery.sentences.reasons import PAUSES
+from delivery.sentences.run_summary import canceled
 
 register = template.Library()
 
@@ -22,6 +28,25 @@ def action_buttons(context: Context, run: Run, *verbs: str) -> dict[str, Any]:
         "request": context["request"],
         "csrf_token": context.get("csrf_token"),
     }
+
+
+@register.inclusion_tag("runs/_remedies.html", takes_context=True)
+def remedies(context: Context, run: Run) -> dict[str, Any]:
+    """Show the buttons that end the cause of a run's pause."""
+    return {"remedies": remedies_of(run), "csrf_token": context.get("csrf_token")}
+
+
+@register.filter
+def undo_seconds(run: Run) -> int:
+    """Return for how many seconds a run can still be taken back."""
+    left = run.undo_until - timezone.now() if run.undo_until else timedelta()
+    return max(0, ceil(left.total_seconds()))
+
+
+@register.filter
+def reason_of(target: RunTarget, run: Run) -> str:
+    """Return why a target was not sent; of one that a person canceled, who did it and when."""
+    return canceled(run) if target.error == CANCELED else target.error
 
 
 @register.filter

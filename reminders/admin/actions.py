@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from accounts.admin.actions import MOST_AT_ONCE, Button, Question, confirmed
 from accounts.admin.archiving import Archiving
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import scheduling
-from reminders.fire import fire, refuse_drafts
-from reminders.headcount import headcount
+from reminders.by_hand.last_look import REST, LastLook, last_look
+from reminders.by_hand.send import send
 from reminders.models import Reminder
 from reminders.readiness import NotReadyError
 
@@ -53,7 +55,8 @@ class ReminderMoves(Archiving):
         asked = Question(
             action="fire_now",
             title="Send now?",
-            sentence="A run starts now. Its messages are sent in the delivery hours:",
+            sentence=f"Its messages are sent in the delivery hours. A large run waits for {settings.UNDO_SECONDS:g} "
+            "seconds: until then, Undo on its page takes it back.",
             button="Yes, send now",
             rows=[(reminder, _reach(reminder)) for reminder in queryset[:MOST_AT_ONCE]],
         )
@@ -61,11 +64,15 @@ class ReminderMoves(Archiving):
 
 
 def _reach(reminder: Reminder) -> str:
-    reached = headcount(reminder)
-    excluded = f"; {reached.excluded:,} excluded" if reached.excluded else ""
-    return f"to {reached.words}{excluded}"
+    look = last_look(reminder, now=timezone.now())
+    left_out = " Those who received it within the last day are left out." if look.repeat else ""
+    return " ".join(look.sentences) + left_out
 
 
 def _fire(reminder: Reminder, *, by: Any) -> None:
-    refuse_drafts(reminder)
-    fire(reminder, by=by)
+    """Send it as the question said: without those who lack a value or received it within a day."""
+    number = last_look(reminder, now=timezone.now()).audience.complete
+    said = {"confirmed": "1", "number": str(number), "without": "1", "again": REST}
+    found = send(reminder, by=by, said=said)
+    if isinstance(found, LastLook):
+        raise NothingToSendError(found.why_not)

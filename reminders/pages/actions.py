@@ -2,6 +2,7 @@
 
 from uuid import uuid4
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -13,12 +14,13 @@ from accounts.access import seen, touched, user_of
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import drafts, scheduling
+from reminders.by_hand.last_look import LastLook, last_look
+from reminders.by_hand.send import send
 from reminders.drafts import NotPossibleError
-from reminders.fire import fire, key_of, refuse_drafts
+from reminders.fire import key_of
 from reminders.forecast import forecast
-from reminders.headcount import headcount, recount
+from reminders.headcount import recount
 from reminders.models import Reminder
-from reminders.readiness import why_not_now
 
 
 @login_required
@@ -81,29 +83,32 @@ def switch_off(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
-    """Ask first, with the number of recipients and the forecast. The form's key makes two clicks one run."""
+    """Ask first, with all that a person should see before it leaves. The form's key makes two clicks one run."""
     reminder = touched(Reminder.objects.select_related("owner"), request, pk)
-    now = timezone.now()
-    late = why_not_now(reminder, now)
-    undecided = request.method == "POST" and "without" not in request.POST and headcount(reminder).short > 0
-    if request.method != "POST" or undecided or late:
-        reached = headcount(reminder)
-        context = {
-            "why_not_now": late,
-            "reminder": reminder,
-            "audience": reached,
-            "undecided": undecided,
-            "forecast": forecast(reminder, now=now, fires_at=now, reached=reached),
-            "key": uuid4(),
-        }
-        return render(request, "reminders/fire.html", context)
+    if request.method != "POST":
+        return look_page(request, last_look(reminder, now=timezone.now()))
     try:
-        refuse_drafts(reminder)
-        run = fire(reminder, key=key_of(request.POST.get("key", "")), by=user_of(request))
+        key = key_of(request.POST.get("key", ""))
+        found = send(reminder, by=user_of(request), said=request.POST, key=key)
     except (NothingToSendError, WrongStateError) as error:
         messages.error(request, str(error))
         return redirect("reminders:page", pk)
-    return redirect("runs:page", run.pk)
+    return look_page(request, found) if isinstance(found, LastLook) else redirect("runs:page", found.pk)
+
+
+def look_page(request: HttpRequest, look: LastLook) -> HttpResponse:
+    """Return the page that asks before a reminder leaves."""
+    now = timezone.now()
+    context = {
+        "look": look,
+        "reminder": look.reminder,
+        "audience": look.audience,
+        "undecided": request.method == "POST" and "without" not in request.POST,
+        "forecast": forecast(look.reminder, now=now, fires_at=now, reached=look.audience),
+        "undo_seconds": settings.UNDO_SECONDS,
+        "key": uuid4(),
+    }
+    return render(request, "reminders/fire.html", context)
 
 
 @login_required

@@ -26,7 +26,9 @@ COMMANDS = ("pause_run", "resume_run", "cancel_run", "retry_failed")
 
 @pytest.fixture
 def reminder(owner: User) -> Reminder:
-    return ReminderFactory.create(owner=owner, name="Fair", recipients=3, around_the_clock=True)
+    return ReminderFactory.create(
+        owner=owner, name="Fair", recipients=3, scheduled=True, by_hand=True, around_the_clock=True
+    )
 
 
 @pytest.fixture

@@ -83,7 +83,8 @@ def test_whoever_must_not_get_it_is_skipped_with_the_reason(owner: User, trait: 
 
 
 def test_a_run_in_which_everybody_is_skipped_is_over_at_once(owner: User) -> None:
-    run = fire(reminder(owner, recipients=RecipientFactory.create_batch(2, owner=owner, opted_out=True)))
+    people = RecipientFactory.create_batch(2, owner=owner, opted_out=True)
+    run = make_run(freeze(reminder(owner, recipients=people)))
     assert run.status == RunStatus.FAILED
     assert counted(run) == {"skipped": 2}
     assert not RunAccount.objects.filter(run=run, open=True).exists()

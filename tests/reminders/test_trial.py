@@ -11,7 +11,8 @@ from accounts.models import OwnAddress, TestMessage, User
 from delivery.trial import store
 from delivery.trial.store import TrialState
 from reminders.models import Reminder
-from tests.factories import AccountFactory, PartFactory, RecipientFactory, ReminderFactory
+from reminders.trial import with_samples
+from tests.factories import AccountFactory, RecipientFactory, ReminderFactory
 
 pytestmark = pytest.mark.usefixtures("redis")
 
@@ -90,7 +91,6 @@ def test_a_bad_address_is_told_beside_its_field_and_kept(logged_in: Client, remi
     [
         ("no parts", "There is no message to try yet"),
         ("no accounts", "There is no account to send from"),
-        ("a missing variable", "No value for {{ city }}"),
     ],
 )
 def test_what_cannot_be_tried_is_told(logged_in: Client, reminder: Reminder, change: str, why: str) -> None:
@@ -98,10 +98,19 @@ def test_what_cannot_be_tried_is_told(logged_in: Client, reminder: Reminder, cha
         reminder.parts.all().delete()
     else:
         reminder.reminder_accounts.all().delete()
-    if change == "a missing variable":
-        PartFactory.create(reminder=reminder, text="{{ city }}")
     page = logged_in.post(url(reminder), {"do": "test", "to": "+60123456789"}).content.decode()
     assert why in page
+
+
+def test_a_variable_without_a_value_is_tried_with_a_sample(reminder: Reminder) -> None:
+    given = {"name": "Choir", "city": ""}
+    texts = ["{{ name }} in {{ city }}", "{{ address }} {{ due }}"]
+    assert with_samples(given, texts, "whatsapp") == {
+        "name": "Choir",
+        "city": "[city]",
+        "address": "+60 12 345 6789",
+        "due": "[due]",
+    }
 
 
 def test_a_test_is_shown_with_its_own_reminder_alone(

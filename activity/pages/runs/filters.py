@@ -11,7 +11,7 @@ from accounts.models import Account, Recipient, User
 from accounts.recipients.search import matching
 from accounts.roles import visible
 from activity.models import Attempt
-from delivery.models import Run, RunAccount, RunTarget
+from delivery.models import Run, RunAccount, RunTarget, shown_as
 from delivery.states import RunStatus
 
 ARCHIVED = "archived"
@@ -77,9 +77,10 @@ class RunFilters(ActivityFilters):
 
     def runs(self, rows: QuerySet[Run], status: str) -> QuerySet[Run]:
         """Return the runs of one tab; an unknown tab shows all. Archived runs have their own tab."""
-        rows = self.between(rows.filter(archived_at__isnull=status != ARCHIVED), "fired_at")
+        rows = rows.filter(archived_at__isnull=status != ARCHIVED)
         if status in STATUSES and status not in ("", ARCHIVED):
-            rows = rows.filter(status=status)
+            rows = rows.filter(shown_as(status))
+        rows = self.between(rows, "fired_at")
         if account := self.given.get("account"):
             rows = rows.filter(Exists(RunAccount.objects.filter(run=OuterRef("pk"), account=account)))
         if kind := self.given.get("kind"):

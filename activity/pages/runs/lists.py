@@ -36,7 +36,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
         "statuses": STATUSES,
         "chosen": chosen,
         "mine": mine,
-        "actions": [action for action in ACTIONS.values() if action.verb != absent],
+        "actions": [action for action in ACTIONS.values() if action.verb not in {absent, "undo"}],
         "resume": ACTIONS["resume"],
         "matching": matching(filters, chosen, person)[: MOST + 1].count() if mine else 0,
         "most": MOST,

@@ -1,9 +1,6 @@
 """The page of a run: its progress, and the result of each target."""
 
-from dataclasses import dataclass
-
 from django.contrib.auth.decorators import login_required
-from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -11,50 +8,25 @@ from django.views.decorators.http import require_GET
 
 from accounts.access import seen
 from accounts.downloads import csv_response
-from accounts.models import Account
-from accounts.paging import page_of
 from accounts.roles import may_touch
 from activity.pages.runs import results
-from delivery.models import Run, RunTarget
+from activity.pages.runs.target_list import target_list
+from delivery.models import Run
 from delivery.progress import progress_of
 from delivery.run_actions import TARGET_ACTIONS, suiting
-from delivery.states import OPEN_RUN, TargetStatus
+from delivery.states import OPEN_RUN
 from delivery.wording_results import PartResults, has_wordings, results_of
 from reminders.conversations.recent import replies_to_run
 from reminders.forecast import forecast_run
 
 MOST_COUNTED = 20_000  # targets, for results per wording with the page
 
-# The statuses that need a decision come first.
-ORDER = (
-    TargetStatus.UNCONFIRMED,
-    TargetStatus.FAILED,
-    TargetStatus.SENDING,
-    TargetStatus.PENDING,
-    TargetStatus.SENT,
-    TargetStatus.SKIPPED,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tab:
-    """One status with its number. The numbers are columns of the run, so no query counts them."""
-
-    status: str
-    count: int
-    current: bool
-
 
 @login_required
 @require_GET
 def run(request: HttpRequest, pk: int) -> HttpResponse:
     found = seen(Run.objects.select_related("reminder", "owner"), request, pk)
-    chosen = _chosen(found, request.GET.get("status", ""))
-    # Not joined: the planner would rather look through millions of targets than trust that each has a recipient.
-    targets = RunTarget.objects.filter(run=found, status=chosen).prefetch_related(
-        "recipient", Prefetch("account", Account.objects.defer("credentials"))
-    )
-    page = page_of(targets, request.GET)
+    listed = target_list(found, request.GET)
     context = {
         "run": found,
         "open": found.status in OPEN_RUN,
@@ -63,11 +35,8 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "may_touch": may_touch(found, request.user),
         "actions": suiting(found),
         "target_actions": list(TARGET_ACTIONS.values()),
-        "tabs": [
-            Tab(status=status, count=getattr(found, status), current=status == chosen) for status in ORDER
-        ],
-        "chosen": chosen,
-        "page": page,
+        "targets": listed,
+        "page": listed.page,
         "replies": replies_to_run(found),
         "has_wordings": has_wordings(found) and found.details_removed_at is None,
         "wordings": _wordings(found, asked="wordings" in request.GET),
@@ -99,14 +68,3 @@ def _wordings(found: Run, *, asked: bool) -> list[PartResults]:
     if not has_wordings(found) or found.details_removed_at is not None:
         return []
     return results_of(found) if asked or found.total <= MOST_COUNTED else []
-
-
-def _chosen(found: Run, asked: str) -> str:
-    """Return the status that the address asks for, else the first status that has targets.
-
-    A target that is being sent has another status a second later, so `sending` is shown only when asked for.
-    """
-    if asked in ORDER:
-        return asked
-    lasting = [status for status in ORDER if status is not TargetStatus.SENDING]
-    return next((status for status in lasting if getattr(found, status)), TargetStatus.PENDING)

@@ -16,8 +16,8 @@ from reminders.conversations.second_message import hours
 from reminders.headcount import Texts, headcount, lacks, texts_of
 from reminders.likeness.warning import same_text_warning
 from reminders.models import Part, Reminder
-from reminders.readiness import Problem, Step, problems
-from reminders.schedule_words import words_of
+from reminders.readiness import Problem, Step, problems, timetable_of
+from reminders.schedule_words import too_often, words_of
 
 PAGES = {
     Step.MESSAGE: "message",
@@ -69,7 +69,7 @@ def checklist(reminder: Reminder, *, now: datetime) -> Checklist:
         _message(reminder, parts, texts, wrong, warnings=list(filter(None, warnings))),
         _accounts(reminder, accounts, wrong),
         _recipients(reminder, reached, wrong),
-        _when(reminder, wrong),
+        _when(reminder, wrong, now),
         _window(reminder),
     ]
     return Checklist(points=points, audience=reached, accounts=accounts)
@@ -159,19 +159,20 @@ def _recipients(reminder: Reminder, reached: Audience, wrong: Iterable[Problem])
         title="Recipients",
         facts=[get_it, *filter(None, [reached.words_of_excluded])],
         url=_url(reminder, Step.RECIPIENTS),
-        problems=_sentences(wrong, Step.RECIPIENTS)
-        or (
-            []
-            if reached.reached or not reached.excluded
-            else ["All chosen recipients are excluded. Choose others."]
-        ),
+        problems=_sentences(wrong, Step.RECIPIENTS),
     )
 
 
-def _when(reminder: Reminder, wrong: Iterable[Problem]) -> Point:
+def _when(reminder: Reminder, wrong: Iterable[Problem], now: datetime) -> Point:
     found = [*_sentences(wrong, Step.WHEN), *_sentences(wrong, Step.REVIEW)]
-    facts = [] if found else [words_of(reminder)]
-    return Point(title="When", facts=facts, url=_url(reminder, Step.WHEN), problems=found)
+    timetable = None if found else timetable_of(reminder)
+    return Point(
+        title="When",
+        facts=[] if found else [words_of(reminder)],
+        url=_url(reminder, Step.WHEN),
+        problems=found,
+        warnings=too_often(timetable, now) if timetable else [],
+    )
 
 
 def _window(reminder: Reminder) -> Point:

@@ -9,8 +9,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from accounts.access import touched, user_of
 from accounts.models import User
+from delivery.parts import values_of
 from reminders import drafts
 from reminders import message as writing
+from reminders.audience import some_of
 from reminders.drafts import NotPossibleError
 from reminders.headcount import Texts, follow_ups_of, headcount, lacks
 from reminders.models import Part, Reminder
@@ -76,7 +78,9 @@ def _save(form: MessageForm, *, by: User, name_it: bool = False) -> None:
     reminder = form.reminder
     typed = {role.value: form.typed(role) for role in Role}
     if name_it and not reminder.name and typed[Role.FIRST]:
-        reminder.name = drafts.name_from(typed[Role.FIRST][0].text)
+        first = next(iter(some_of(reminder, 1)), None)
+        values = values_of(first) if first else {}
+        reminder.name = drafts.name_from(typed[Role.FIRST][0].text, values)
     writing.write(reminder, typed, by=by)
 
 
@@ -103,7 +107,8 @@ def _trouble(form: MessageForm) -> str:
     first, second = form.typed(Role.FIRST), form.typed(Role.SECOND)
     if not first:
         return "Write a message first: a text, or a file."
-    return writing.wording_trouble([*first, *second])
+    both = [*first, *second]
+    return writing.wording_trouble(both) or writing.length_trouble(both, form.reminder)
 
 
 def _asked(do: str) -> tuple[str, Role, int]:

@@ -15,7 +15,7 @@ from accounts.generics import ModelForm
 from delivery.wordings import LETTERS, MOST_WORDINGS
 from reminders import uploads
 from reminders.drafts import WITH_SUBJECT
-from reminders.message import MOST_PARTS, TypedPart, typed_of
+from reminders.message import MOST_CHARACTERS, MOST_PARTS, TypedPart, typed_of
 from reminders.models import Media, Part, Reminder
 
 Role = Part.Role
@@ -46,12 +46,20 @@ class PartForm(forms.Form):
     media_id = forms.IntegerField(required=False, widget=forms.HiddenInput)
     text = forms.CharField(required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea)
 
-    def __init__(self, *args: Any, file: Media | None = None, number: int = 1, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        file: Media | None = None,
+        number: int = 1,
+        most: int = MOST_TEXT,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.file = file
+        self.file, self.most = file, most
         text = self.fields["text"]
         text.label = "Caption" if file else f"Text of part {number}"
         text.widget.attrs |= {"rows": 2 if file else 5}
+        _count(text, most)
         for place, letter in enumerate(LETTERS[1:]):
             self._add_wording(place, letter)
 
@@ -63,6 +71,7 @@ class PartForm(forms.Form):
         field = forms.CharField(required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea)
         field.label = f"Wording {letter}"
         field.widget.attrs |= {"rows": 2 if self.file else 5}
+        _count(field, self.most)
         self.fields[name] = field
 
     @property
@@ -83,6 +92,12 @@ class PartForm(forms.Form):
         return TypedPart(text=first, media=self.file, others=tuple(others))
 
 
+def _count(field: forms.Field, most: int) -> None:
+    """Let the page count the characters. The browser would cut a longer text silently; it is refused in words."""
+    field.widget.attrs.pop("maxlength", None)
+    field.widget.attrs["data-most"] = most
+
+
 class MessageForm:
     """The form of the message and the second message: name, subject and parts, with typed values, else saved ones."""
 
@@ -97,6 +112,7 @@ class MessageForm:
     ) -> None:
         self.more = more  # the part that gets a field for another wording, as `first-0`
         self.reminder = reminder
+        self.most = MOST_CHARACTERS.get((reminder.channel, reminder.action), MOST_TEXT)
         self.files = files or {}
         self.file_errors: dict[str, str] = {}
         self.too_large = False
@@ -169,7 +185,7 @@ class MessageForm:
         media = Media.objects.filter(owner=self.reminder.owner_id).in_bulk(ids) if ids else {}
         return {
             role: [
-                PartForm(data, prefix=prefix, number=number, file=media.get(named[prefix]))
+                PartForm(data, prefix=prefix, number=number, file=media.get(named[prefix]), most=self.most)
                 for number, prefix in enumerate(prefixes[role], 1)
             ]
             for role in Role
@@ -177,7 +193,9 @@ class MessageForm:
 
     def _part(self, role: Role, index: int, initial: dict[str, str], media: Media | None = None) -> PartForm:
         values = {**initial, "media_id": media.pk if media else None}
-        return PartForm(prefix=f"{role}-{index}", number=index + 1, initial=values, file=media)
+        return PartForm(
+            prefix=f"{role}-{index}", number=index + 1, initial=values, file=media, most=self.most
+        )
 
 
 def _id(text: str) -> int:

@@ -23,6 +23,7 @@ from reminders import audience
 from reminders.drafts import ACTIONS, NotPossibleError
 from reminders.headcount import account_ids, headcount, number_of
 from reminders.models import Reminder
+from reminders.pages.wizard import picker
 from reminders.pages.wizard.steps import frame
 
 MOST_ACCOUNTS = 100
@@ -53,9 +54,9 @@ class _Asked:
         self.tags = data.getlist("tag")
         self.shown = {int(pk) for pk in data.getlist("shown") if _is_id(pk)}
         self.ticked = {int(pk) for pk in data.getlist("pick") if _is_id(pk)} & self.shown
-        self.typed = {"q": data.get("q", "").strip(), "with": data.get("with", "")}
-        # The filter of the list on the screen: "all" means the rows that it finds.
-        self.applied = {"q": data.get("applied_q", ""), "with": data.get("applied_with", "")}
+        self.typed = picker.typed(data)
+        # The filters of the list on the screen: "all" means the rows that they find.
+        self.applied = picker.typed(data, "applied_")
         self.show = data.get("show", "all")
 
     @property
@@ -70,7 +71,7 @@ class _Asked:
             case "after" | "before":
                 place[self.verb] = self.rest
             case "clear":
-                place |= {"q": "", "with": ""}
+                place |= dict.fromkeys(picker.NAMES, "")
         return {name: value for name, value in place.items() if value and (name, value) != ("show", "all")}
 
 
@@ -126,7 +127,7 @@ def _page(
     accounts: list[int] | None = None,
 ) -> HttpResponse:
     saved = account_ids(reminder)
-    applied = {"q": address.get("q", "").strip(), "with": address.get("with", "")}
+    applied = picker.typed(address)
     show = address.get("show", "all")
     show = show if show in SHOWS else "all"
     rows = _listed(reminder, applied, show, saved)
@@ -134,8 +135,10 @@ def _page(
     page = page_of(rows, address, by="id" if by_id else "name", size=25)
     tags = audience.tags_of(reminder)
     reached = headcount(reminder, saved)
+    offered = _offered(reminder, saved)
     context = frame(reminder, "recipients", reached) | {
-        "accounts": _offered(reminder, saved),
+        "accounts": offered,
+        "filters": picker.filters_of(reminder, applied, tags, offered),
         "picked": saved if accounts is None else accounts,
         "actions": ACTIONS[reminder.channel],
         "tags": tags,
@@ -158,11 +161,12 @@ def _number(reminder: Reminder, applied: dict[str, str], show: str) -> int:
     found = _matching(reminder, applied, show)
     if applied["q"]:
         return found.count()
-    return number_of(found, f"{reminder.pk}:{show}:{applied['with']}:{reminder.updated_at.timestamp()}")
+    said = ":".join(applied[name] for name in picker.NAMES)
+    return number_of(found, f"{reminder.pk}:{show}:{said}:{reminder.updated_at.timestamp()}")
 
 
 def _matching(reminder: Reminder, applied: dict[str, str], show: str) -> RecipientQuerySet:
-    return audience.found(reminder, search=applied["q"], tag=applied["with"], chosen=show == "chosen")
+    return audience.found(reminder, picker.wanted(applied, chosen=show == "chosen"))
 
 
 def _listed(reminder: Reminder, applied: dict[str, str], show: str, accounts: list[int]) -> RecipientQuerySet:

@@ -15,10 +15,13 @@ from accounts.access import touched, user_of
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import scheduling
-from reminders.fire import fire, key_of
+from reminders.by_hand.last_look import LastLook
+from reminders.by_hand.send import send
+from reminders.fire import key_of
 from reminders.forecast import forecast
 from reminders.headcount import headcount
 from reminders.models import Reminder
+from reminders.pages.actions import look_page
 from reminders.pages.wizard import trial
 from reminders.pages.wizard.checklist import button, checklist
 from reminders.pages.wizard.forecast_plot import draw
@@ -55,16 +58,17 @@ def _let_go(request: HttpRequest, reminder: Reminder) -> HttpResponse:
     reached = headcount(reminder)
     if reached.short and "without" not in request.POST:
         return _page(request, reminder, undecided=True)
-    if reached.short and not reached.complete and request.POST.get("do") == "send":
-        messages.error(request, "Nothing can be sent: every recipient lacks a value for the message.")
-        return redirect("reminders:review", reminder.pk)
-    if request.POST.get("do") == "send" and why_not_now(reminder, timezone.now()):
+    sends = request.POST.get("do") == "send"
+    if sends and why_not_now(reminder, timezone.now()):
         return _page(request, reminder)
     try:
         reminder = scheduling.schedule(reminder, by=by)
-        if request.POST.get("do") == "send":
-            run = fire(reminder, key=key_of(request.POST.get("key", "")), by=by)
-            return redirect("runs:page", run.pk)
+        if sends:
+            key = key_of(request.POST.get("key", ""))
+            found = send(reminder, by=by, said=request.POST, key=key)
+            return (
+                look_page(request, found) if isinstance(found, LastLook) else redirect("runs:page", found.pk)
+            )
     except (NotReadyError, NothingToSendError, WrongStateError) as error:
         messages.error(request, str(error))
         return redirect("reminders:review", reminder.pk)

@@ -7,6 +7,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from delivery.audience import Audience
+from delivery.planning.words import Forecast
+from reminders.audience import some_of
 from reminders.forecast import forecast
 from reminders.models import Part, Reminder
 
@@ -67,8 +69,13 @@ def frame(reminder: Reminder, current: Key, reached: Audience | None = None) -> 
         "reminder": reminder,
         "steps": steps(reminder, current),
         "draft": draft,
-        # Shown next to Save. The last step has its own place for the forecast.
-        "forecast": None
-        if draft or current == "review"
-        else forecast(reminder, now=timezone.now(), reached=reached),
+        # Shown next to the button. The last step has its own place for the forecast.
+        "forecast": None if current == "review" else _forecast(reminder, draft=draft, reached=reached),
     }
+
+
+def _forecast(reminder: Reminder, *, draft: bool, reached: Audience | None) -> Forecast | None:
+    """Return the forecast; None for a draft that nobody would get yet."""
+    if draft and not (reminder.reminder_accounts.exists() and some_of(reminder, 1)):
+        return None
+    return forecast(reminder, now=timezone.now(), reached=reached)

@@ -41,13 +41,16 @@ def when(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def when_preview(request: HttpRequest, pk: int) -> HttpResponse:
-    """Return the chosen schedule in words, requested while choosing. Nothing is saved."""
+    """Return the chosen schedule in words, requested while choosing; of a draft, all that is valid is saved."""
     reminder = touched(Reminder.objects.select_related("owner"), request, pk)
     form = WhenForm(request.POST, instance=reminder)
-    if not form.is_valid():
+    valid, saved = form.is_valid(), reminder.status == Reminder.Status.DRAFT
+    _keep_what_is_valid(reminder, form)
+    if not valid:
         context: dict[str, object] = {
             "reminder": reminder,
             "wrong": [" ".join(map(str, each)) for each in form.errors.values()],
+            "saved": saved,
         }
         return render(request, "reminders/wizard/_timing.html", context)
     now = timezone.now()
@@ -57,21 +60,29 @@ def when_preview(request: HttpRequest, pk: int) -> HttpResponse:
         "reminder": reminder,
         "timing": timing,
         "forecast": forecast(reminder, now=now, fires_at=fires_at),
+        "saved": saved,
     }
     return render(request, "reminders/wizard/_timing.html", context)
 
 
 def _keep_what_is_valid(reminder: Reminder, form: WhenForm) -> None:
-    """Save the valid fields of a draft when the user goes back from an incomplete form."""
+    """Save the valid fields of a draft: while the person chooses, and when they go back from an incomplete form."""
     if reminder.status != Reminder.Status.DRAFT:
         return
-    kept = Reminder.objects.get(pk=reminder.pk)
     window = {"window_start_hour", "window_end_hour"}
-    broken = window if window & set(form.errors) else set()
-    for name in form.Meta.fields:
-        if name in form.cleaned_data and name not in broken:
-            setattr(kept, name, form.cleaned_data[name])
-    kept.save()
+    broken = (window if window & set(form.errors) else set()) | set(form.errors)
+    changes = {
+        name: form.cleaned_data[name]
+        for name in form.Meta.fields
+        if name in form.cleaned_data and name not in broken
+    }
+    if changes.get("schedule") == Reminder.Schedule.ONCE and "at" not in broken:
+        changes["fire_at"] = form.instance.fire_at
+    if "gap_max" not in broken:
+        changes |= {name: getattr(form.instance, name) for name in ("drip_gap_min", "drip_gap_max")}
+    # A condition, since it may have been scheduled in another tab meanwhile.
+    drafts = Reminder.objects.filter(pk=reminder.pk, status=Reminder.Status.DRAFT)
+    drafts.update(**changes, updated_at=timezone.now())
 
 
 def _onward(request: HttpRequest, reminder: Reminder, verb: str) -> HttpResponse:

@@ -106,6 +106,15 @@ class WhenForm(ChecksZone, ModelForm[Reminder]):
         super().__init__(*args, **kwargs)
         self.zones = common_zones()
         self.fields["priority"].widget.attrs |= {"min": -100, "max": 100}
+        if self.presets_zone:
+            self.fields["zone"].widget.attrs["data-preset-zone"] = ""
+
+    @property
+    def presets_zone(self) -> bool:
+        """Return whether the browser may preset the zone: of a draft without a time, whose owner has chosen none."""
+        reminder = self.instance
+        untouched = reminder.fire_at is None and not reminder.cron and not reminder.owner.zone
+        return bool(reminder.status == Reminder.Status.DRAFT and untouched and not self.is_bound)
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or self.cleaned_data

@@ -53,7 +53,7 @@ function build(name, close) {
         "div",
         { className: "heading" },
         h("h2", {}, "Behaviour"),
-        h("p", { className: "quiet" }, "From the next request on"),
+        h("p", { className: "quiet" }, "From the next request on. Not kept when the sandbox restarts."),
       ),
       h("button", { className: "icon-button", type: "button", ariaLabel: "Close", onclick: close }, icon("close")),
     ),

@@ -9,7 +9,7 @@ export function placeRun(message) {
     texts(place, message.text);
     bar(place, message);
     for (const item of place.querySelectorAll("[data-count]")) {
-      item.toggleAttribute("data-none", !message.counts[item.dataset.count]);
+      item.toggleAttribute("data-none", message.text[item.dataset.count] === "0");
     }
   }
   pills(`[data-run-status="${message.run}"]`, message);

@@ -1,5 +1,8 @@
 """A person's notifications: the list, the bell, and what marks them as read."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -15,6 +18,7 @@ from tests.factories import NotificationFactory, PushSubscriptionFactory, Remind
 pytestmark = pytest.mark.django_db
 
 LIST = "notifications:list"
+NOON = datetime(2026, 3, 11, 12, tzinfo=UTC)
 ENDPOINT = "https://fcm.googleapis.com/fcm/send/abc"
 SUBSCRIPTION = {"endpoint": ENDPOINT, "keys": {"p256dh": "a-key", "auth": "a-secret"}}
 
@@ -36,13 +40,26 @@ def paused(owner: User, **counts: int) -> Run:
             {"paused": True, "sent": 3, "pending": 7},
             "paused",
             "Reminder paused",
-            "3 of 10 groups delivered. Tap to resume or cancel.",
+            "Rent: 3 of 10 groups delivered. Tap to resume or cancel.",
         ),
         (
             {"partial": True, "sent": 8, "failed": 2},
             "partial",
             "Reminder delivered in part",
             "Rent: 8 of 10 groups delivered. 2 failed.",
+        ),
+        (
+            {
+                "partial": True,
+                "sent": 3,
+                "failed": 0,
+                "skipped": 7,
+                "canceled_at": NOON,
+                "canceled_by": "Ana",
+            },
+            "canceled",
+            "Reminder canceled",
+            "Rent: Canceled by Ana on 11 Mar, 12:00, 3 of 10 sent.",
         ),
         ({"success": True, "sent": 1}, "success", "Reminder delivered", "Rent: 1 of 1 group delivered."),
         (
@@ -54,7 +71,7 @@ def paused(owner: User, **counts: int) -> Run:
     ],
 )
 def test_what_became_of_a_run_is_told_in_words(
-    owner: User, state: dict[str, int], kind: str, title: str, body: str
+    owner: User, state: dict[str, Any], kind: str, title: str, body: str
 ) -> None:
     run = RunFactory.create(reminder=ReminderFactory.create(owner=owner, name="Rent"), **state)
     notifications.run_changed(run)
@@ -228,4 +245,4 @@ def test_a_pause_by_the_operator_is_told_too(owner: User) -> None:
         pending=2,
     )
     notifications.run_changed(run)
-    assert Notification.objects.get().body == "0 of 2 groups delivered. Tap to resume or cancel."
+    assert Notification.objects.get().body == f"{run.name}: 0 of 2 groups delivered. Tap to resume or cancel."

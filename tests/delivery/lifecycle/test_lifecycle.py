@@ -17,10 +17,11 @@ from accounts.models import Account, User
 from activity.models import Notification
 from delivery import lifecycle
 from delivery.engine.tick import tick
+from delivery.fanout import make_run
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run
 from delivery.states import PauseReason, RunStatus, TargetStatus
-from reminders.fire import fire
+from reminders.fire import fire, freeze, load_for_freezing
 from tests.delivery.stage import abandon, add_up, becomes, counted, status_of
 from tests.factories import (
     AccountFactory,
@@ -242,11 +243,12 @@ def test_two_who_resume_at_once_resume_once(owner: User) -> None:
 
 
 def test_a_canceled_run_skips_the_rest_and_ends(owner: User) -> None:
-    run = lifecycle.cancel(becomes(running(owner), TargetStatus.SENT))
-    assert run.status == RunStatus.PARTIAL
+    run = lifecycle.cancel(becomes(running(owner), TargetStatus.SENT), by=owner)
+    assert (run.status, run.shown_status) == (RunStatus.PARTIAL, "canceled")
     assert counted(run) == {"sent": 1, "skipped": 2}
     assert set(run.targets.filter(status="skipped").values_list("error", flat=True)) == {lifecycle.CANCELED}
-    assert run.summary == "1 of 3 recipients delivered, 2 skipped."
+    assert run.canceled_at is not None
+    assert run.summary == f"Canceled by {owner} at {run.canceled_at:%H:%M}, 1 of 3 sent."
 
 
 def test_a_run_canceled_before_anything_was_sent_is_canceled(owner: User) -> None:
@@ -257,7 +259,7 @@ def test_a_run_canceled_before_anything_was_sent_is_canceled(owner: User) -> Non
 
 def test_the_summary_of_a_pause_does_not_outlive_it(owner: User) -> None:
     run = lifecycle.cancel(pause(becomes(running(owner), TargetStatus.SENT)))
-    assert run.summary == "1 of 3 recipients delivered, 2 skipped."
+    assert run.summary.endswith(", 1 of 3 sent.")
 
 
 def test_a_canceled_run_waits_for_what_is_in_the_air(owner: User) -> None:
@@ -371,7 +373,7 @@ def test_a_window_that_closes_on_a_run_pauses_it_with_the_whole_story(owner: Use
     assert run.opens_at is None
     assert run.summary == (
         "Delivery window closed at 18:00 (Asia/Kuala_Lumpur). 2 of 5 recipients delivered, 3 still pending. "
-        "The account's limits were too low for this window: widen the window, or add another account. "
+        "The account's limits were too low for these hours: widen the hours, or raise the limits. "
         "Resume it when you like."
     )
     assert counted(run) == {"sent": 2, "pending": 3}
@@ -640,7 +642,8 @@ def test_recipients_who_were_left_out_do_not_make_a_run_partial(
     people = RecipientFactory.create_batch(left_out, owner=owner, opted_out=True)
     people += RecipientFactory.create_batch(len(statuses), owner=owner)
     reminder = ReminderFactory.create(owner=owner, recipients=people, window_start_hour=0, window_end_hour=24)
-    run = fire(reminder)
+    load_for_freezing([reminder])
+    run = make_run(freeze(reminder))
     if statuses:
         becomes(run, *map(TargetStatus, statuses))
         lifecycle.settle(run.pk)
@@ -699,7 +702,7 @@ def test_a_paused_run_tells_its_owner_where_it_stands(
     told = Notification.objects.get()
     assert (told.title, told.body) == (
         "Reminder paused",
-        "1 of 3 recipients delivered. Tap to resume or cancel.",
+        f"{run.name}: 1 of 3 recipients delivered. Tap to resume or cancel.",
     )
     assert told.url == f"/reminders/{run.reminder_id}/"
 

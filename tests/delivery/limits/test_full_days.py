@@ -57,7 +57,7 @@ def test_a_run_that_waits_for_a_person_pauses_and_says_why_how_far_and_what_to_d
     assert set(run.targets.filter(status="pending").values_list("not_before", flat=True)) == {slot}
     assert (
         Notification.objects.get().body
-        == "4 of 6 recipients delivered. The daily limit is reached. Tap to resume or cancel."
+        == f"{run.name}: 4 of 6 recipients delivered. The daily limit is reached. Tap to resume or cancel."
     )
     account.refresh_from_db()
     assert (account.wake_at, account.waiting_for) == (None, WaitReason.PER_DAY)
@@ -169,7 +169,7 @@ class TestClosing:
         assert (run.status, run.pause_reason, run.opens_at) == ("paused", "daily_cap", None)
         assert run.summary == (
             "Delivery window closed at 18:00 (Asia/Kuala_Lumpur). 2 of 5 recipients delivered, 3 still pending. "
-            "The account's daily limit was reached: raise it, or add another account. "
+            "The account's daily limit was reached: raise it, or resume tomorrow. "
             "Resume it when you like."
         )
 

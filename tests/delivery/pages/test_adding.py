@@ -96,7 +96,8 @@ def test_one_whose_service_is_away_is_kept_and_says_so(
         ({"name": "Taken"}, "Another account on this channel has this name."),
         ({"name": ""}, "This field is required."),
         ({"profile": "linkedin"}, "Select a valid choice."),
-        ({"zone": "Mars/Olympus"}, "Select a valid choice."),
+        ({"zone": "Mars/Olympus"}, "is not a time zone. Write it like Asia/Kuala_Lumpur"),
+        ({"own_address": "nobody"}, "nobody"),
     ],
 )
 def test_what_is_wrong_is_said_and_secrets_are_not_sent_back(

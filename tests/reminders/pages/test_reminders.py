@@ -74,7 +74,7 @@ def test_the_page_takes_as_many_queries_for_many_runs(
     RunFactory.create_batch(2, reminder=reminder, paused=True, pending=1)
     for run in RunFactory.create_batch(3, reminder=reminder, pending=1):
         RunAccountFactory.create(run=run)
-    with django_assert_max_num_queries(26):
+    with django_assert_max_num_queries(28):
         page = logged_in.get(url(reminder)).content.decode()
     assert 'rel="next"' in page
 

@@ -63,7 +63,7 @@ def test_what_needs_a_person_is_shown_first_and_the_rest_by_the_address(
     assert "No answer in time." in page
     assert "Mark sent" in page
     failed = logged_in.get(url(run), {"status": "failed"}).content.decode()
-    assert failed.count("No such number.") == 2
+    assert failed.count("<span>No such number.</span>") == 2
     assert "Mark sent" not in failed
     assert "Retry failed" in failed
     assert "No messages here" in logged_in.get(url(run), {"status": "pending"}).content.decode()

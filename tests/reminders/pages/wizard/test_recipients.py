@@ -209,5 +209,5 @@ def test_the_page_takes_as_many_queries_for_many_recipients(
     draft.recipients.set(people)
     draft.tags.set(tags)
     AccountFactory.create_batch(4, owner=owner)
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(36):
         assert logged_in.get(url(draft) + address).status_code == 200

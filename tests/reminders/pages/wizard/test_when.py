@@ -163,7 +163,24 @@ def test_a_preview_says_it_in_words_with_the_next_five_firings_and_saves_nothing
     assert "At 09:00 on Monday through Friday" in page
     assert page.count("<time") == 5
     draft.refresh_from_db()
-    assert draft.cron == ""
+    assert (draft.schedule, draft.cron) == ("cron", "0 9 * * 1-5")
+    assert "Saved." in page
+
+
+def test_what_is_valid_of_a_draft_is_saved_while_choosing(logged_in: Client, draft: Reminder) -> None:
+    data = VALID | {"schedule": "cron", "repeat": "custom", "cron": "every day", "zone": "Asia/Kuala_Lumpur"}
+    page = logged_in.post(url(draft, "when_preview"), data).content.decode()
+    draft.refresh_from_db()
+    assert (draft.zone, draft.schedule, draft.cron) == ("Asia/Kuala_Lumpur", "cron", "")
+    assert "Everything else is saved." in page
+
+
+def test_a_scheduled_reminder_changes_only_when_it_is_saved(logged_in: Client, owner: User) -> None:
+    reminder = ReminderFactory.create(owner=owner, scheduled=True, recipients=1)
+    data = VALID | {"schedule": "cron", "repeat": "weekdays", "repeat_at": "09:00"}
+    assert "Saved." not in logged_in.post(url(reminder, "when_preview"), data).content.decode()
+    reminder.refresh_from_db()
+    assert reminder.schedule == "once"
 
 
 def test_a_preview_of_nonsense_says_what_to_write(logged_in: Client, draft: Reminder) -> None:

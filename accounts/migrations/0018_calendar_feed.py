@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0016_safer_profiles'),
+        ('accounts', '0017_slowed_by_reports'),
     ]
 
     operations = [

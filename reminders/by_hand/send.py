@@ -1,0 +1,36 @@
+"""Sends a reminder by hand. Every page, admin action, command and API call comes here.
+
+1. Refuse a draft, and a reminder that reaches nobody.
+2. Return the last look where a person has to confirm: above `ASKS_ABOVE` recipients, where people received it within
+   a day, and where some lack a value. `said` holds the answers: `confirmed` with the `number` that the person saw,
+   `without` those who lack a value, and `again` for those who received it: `rest` leaves them out.
+3. Fire. A large run waits for `UNDO_SECONDS` before anything leaves; until then `lifecycle.undo` takes it back.
+"""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from django.utils import timezone
+
+from accounts.models import User
+from accounts.roles import require_touch
+from delivery.models import Run
+from reminders.by_hand.last_look import REST, LastLook, hold, last_look
+from reminders.fire import fire, refuse_drafts
+from reminders.models import Reminder
+
+
+def send(
+    reminder: Reminder, *, by: User | None, said: Mapping[str, str], key: UUID | None = None
+) -> Run | LastLook:
+    """Send it and return the run, or return the question that a person must answer first."""
+    if by is not None:
+        require_touch(reminder, by)
+    refuse_drafts(reminder)
+    if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
+        return known  # the button was pressed twice
+    look = last_look(reminder, now=timezone.now())
+    if look.asks and not look.answered(said):
+        return look
+    without = look.repeat.runs if look.repeat and said.get("again") == REST else ()
+    return fire(reminder, by=by, key=key, undo=hold(), without=without)
