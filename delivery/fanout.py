@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts.models.account import Action
 from delivery import conf, lifecycle
 from delivery.audience import DEALT, GIVEN
 from delivery.models import Run, RunAccount
@@ -53,6 +54,9 @@ class Firing:
     # Of a second message or a follow-up: its kind, and the recipients, each with the account that wrote before.
     kind: Run.Kind = Run.Kind.REMINDER
     given: Sequence[tuple[int, int]] = ()  # recipient and account
+    follows: Sequence[
+        int
+    ] = ()  # the target of the first message, for each of `given`; e-mails continue its thread
     first_target_id: int | None = None
 
 
@@ -84,6 +88,14 @@ TO_THE_REST = FAN_OUT.format(
     """  # noqa: S608 - made of constants
 )
 
+
+# Apart from the fan-out, which stays the same for all: only some hundreds of e-mails continue a conversation.
+CONTINUE = """
+UPDATE delivery_runtarget t SET continues = array_append(COALESCE(first.earlier_ids, '{}'), first.provider_id)
+FROM unnest(%(recipients)s::bigint[], %(follows)s::bigint[]) given(recipient_id, target_id)
+JOIN delivery_runtarget first ON first.id = given.target_id AND first.provider_id <> ''
+WHERE t.run_id = %(run)s AND t.recipient_id = given.recipient_id
+"""
 
 MANY = 10_000
 
@@ -191,6 +203,8 @@ def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
     with connection.cursor() as cursor:
         cursor.execute(rows, arguments)
         total, pending = cursor.fetchone()
+        if firing.follows and firing.action == Action.EMAIL:
+            cursor.execute(CONTINUE, arguments | {"follows": list(firing.follows)})
     return total, pending
 
 

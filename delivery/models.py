@@ -375,6 +375,12 @@ class RunTarget(models.Model):
         blank=True,
         help_text="The service's ids of the parts before it.",
     )
+    continues = ArrayField(
+        models.CharField(max_length=255),
+        null=True,
+        blank=True,
+        help_text="The ids of the e-mails whose conversation this one continues.",
+    )
     error = models.CharField(max_length=500, blank=True, default="", db_default="")
     delivered_at = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)

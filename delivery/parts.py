@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO, Literal, Protocol
 
 from delivery import wordings
@@ -54,7 +54,7 @@ class MessageBuilder:
     """Turns parts into messages, with the run's action and subject, the files and their handles.
 
     `unsubscribe_url` returns the link with which the recipient of a target, at an address, opts out, where the channel
-    has such links.
+    has such links. `threads` has the ids of the e-mails that a target's e-mail continues, by target.
     """
 
     action: str
@@ -62,6 +62,7 @@ class MessageBuilder:
     open_file: Callable[[str], BinaryIO]
     handles: Mapping[str, str]
     unsubscribe_url: Callable[[str, int | None], str] | None = None
+    threads: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     def message(
         self,
@@ -82,6 +83,7 @@ class MessageBuilder:
             action=self.action,
             subject=render(self.subject, values),
             unsubscribe_url=self.unsubscribe_url(address, target_id) if self.unsubscribe_url else "",
+            thread=tuple(self.threads.get(target_id, ())) if target_id else (),
         )
 
     def _media(self, part: FrozenPart) -> MediaRef:

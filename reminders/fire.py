@@ -16,7 +16,7 @@ from accounts.roles import require_touch
 from config.shares import Shares
 from delivery.fanout import Firing, NothingToSendError, make_run
 from delivery.lifecycle import WrongStateError
-from delivery.models import Run
+from delivery.models import Run, RunTarget
 from delivery.parts import FrozenPart, all_wordings
 from reminders.models import Part, Reminder, ReminderAccount
 
@@ -116,13 +116,14 @@ def freeze(
 
 
 def continue_conversation(
-    source: Reminder | Run, kind: Run.Kind, parts: Sequence[FrozenPart], given: Sequence[tuple[int, int]]
+    source: Reminder | Run, kind: Run.Kind, parts: Sequence[FrozenPart], firsts: Sequence[RunTarget]
 ) -> Firing:
-    """Return the firing of a second message or a follow-up to the `given` recipients.
+    """Return the firing of a second message or a follow-up to the recipients of the targets in `firsts`.
 
-    Each recipient is given with the account that wrote to them before, which writes again. Such a run waits for
+    The account that wrote to them before writes again, and e-mails continue the thread. Such a run waits for
     the next window by itself: nobody has to resume it.
     """
+    given = [(first.recipient_id, first.account_id) for first in firsts]
     firing = _firing(source, parts, list(dict.fromkeys(account_id for _, account_id in given)))
     # A recipient who accepted an invitation is written to by messages from then on.
     invited = firing.action == Action.CONNECTION_REQUEST
@@ -130,6 +131,7 @@ def continue_conversation(
         firing,
         kind=kind,
         given=given,
+        follows=[first.pk for first in firsts],
         action=Action.MESSAGE if invited else firing.action,
         resumes_by_itself=True,
     )

@@ -144,6 +144,7 @@ class Message:
     action: str = "message"
     subject: str = ""
     unsubscribe_url: str = ""  # for e-mails: where the recipient opts out
+    thread: tuple[str, ...] = ()  # for e-mails: the ids of our earlier ones that this one continues
 
     def __post_init__(self) -> None:
         if (self.kind == "media") != (self.media is not None):

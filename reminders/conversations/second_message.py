@@ -84,6 +84,5 @@ def _why_not(first: RunTarget, recipient: Recipient, said_at: datetime) -> str:
 
 
 def _firing(first: RunTarget, parts: list[FrozenPart]) -> Firing:
-    given = [(first.recipient_id, first.account_id)]
-    firing = continue_conversation(first.run, Run.Kind.SECOND, parts, given)
+    firing = continue_conversation(first.run, Run.Kind.SECOND, parts, [first])
     return replace(firing, priority=AHEAD_OF_ALL, first_target_id=first.pk)

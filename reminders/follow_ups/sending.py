@@ -116,8 +116,8 @@ def _hand_over(groups: list[list[FollowUp]]) -> None:
 def _firing(group: list[FollowUp]) -> Firing:
     """Return one firing for all follow-ups of a step, each sent from the account that wrote before."""
     first = group[0]
-    given = [(follow_up.recipient_id, follow_up.target.account_id) for follow_up in group]
-    return continue_conversation(first.target.run.reminder, Run.Kind.FOLLOW_UP, _parts(first.step), given)
+    firsts = [follow_up.target for follow_up in group]
+    return continue_conversation(first.target.run.reminder, Run.Kind.FOLLOW_UP, _parts(first.step), firsts)
 
 
 def _parts(step: FollowUpStep | None) -> list[FrozenPart]:

@@ -4,6 +4,7 @@ from functools import partial
 
 import structlog
 
+from accounts.models.account import Action
 from accounts.unsubscribe import links_from
 from delivery import notifications
 from delivery.engine import uploads
@@ -13,11 +14,23 @@ from delivery.engine.shift.consequences import Consequences
 from delivery.engine.shift.outgoing import ServedRun
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
-from delivery.models import Run
+from delivery.models import Run, RunTarget
 from delivery.parts import MessageBuilder, thaw
 from delivery.states import TargetStatus, WaitReason
 
 log = structlog.get_logger(__name__)
+
+
+def _continues(run: Run) -> bool:
+    """Decide whether the e-mails of a run may continue conversations."""
+    return run.kind != Run.Kind.REMINDER and run.action == Action.EMAIL
+
+
+def _threads(run: Run) -> dict[int, list[str]]:
+    """Return the ids of the e-mails that each target's e-mail continues, by target."""
+    rows = RunTarget.objects.filter(run=run, continues__isnull=False)
+    return {pk: continues for pk, continues in rows.values_list("pk", "continues") if continues}
+
 
 UNREADABLE_SECONDS = 15.0  # until a file that could not be read is tried again
 
@@ -47,6 +60,7 @@ class Preparation:
             open_file=uploads.open_file,
             handles=handles,
             unsubscribe_url=links_from(state.account),
+            threads=await state.batches.ask(partial(_threads, run)) if _continues(run) else {},
         )
         served = ServedRun(
             run_id=run.pk,

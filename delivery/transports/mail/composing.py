@@ -41,6 +41,10 @@ SHOWN_INLINE = frozenset({"image/png", "image/jpeg", "image/gif"})
 FILES = frozenset({"application", "audio", "font", "image", "model", "text", "video"})
 LONGEST_SUBJECT = 900  # a line has at most 998 bytes (RFC 5322), and a word is never broken
 SEAL_LENGTH = 24
+MOST_REFERENCES = 6
+_MESSAGE_ID = re.compile(
+    r"<[!-;=?-~]{1,200}@[!-;=?-~]{1,200}>"
+)  # no space, no bracket, no letter beyond ASCII
 _SEALED = re.compile(rf"\.[0-9a-f]{{{SEAL_LENGTH}}}\Z")
 _MAILBOX = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
 # Lines of any length and any character get through: not every server takes 8-bit text.
@@ -108,7 +112,7 @@ class Sender:
         link = message.unsubscribe_url if self._link_shown else ""
         text = sendable(message.text)
         mail = Mail(
-            subject=_header(message.subject),
+            subject=_header(_subject(message)),
             body=f"{text}\n\n-- \nUnsubscribe: {link}\n" if link else text,
             from_email=self.mailbox,
             to=[to],
@@ -135,6 +139,8 @@ class Sender:
 
     def _headers(self, message: Message, key: str) -> dict[str, str]:
         headers = {"Message-ID": self.message_id(message, key), "Date": format_datetime(datetime.now(UTC))}
+        if thread := [known for known in map(_bracketed, message.thread) if known][-MOST_REFERENCES:]:
+            headers["In-Reply-To"], headers["References"] = thread[-1], " ".join(thread)
         if message.unsubscribe_url:
             headers["List-Unsubscribe"] = f"<{message.unsubscribe_url}>"
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
@@ -145,6 +151,18 @@ def is_sealed(message_id: str, domain: str) -> bool:
     """Decide whether a Message-ID has the form of ours and is sealed; only the database knows whether it is ours."""
     local, _, place = message_id.strip("<>").rpartition("@")
     return place.lower() == domain.lower() and _SEALED.search(local) is not None
+
+
+def _subject(message: Message) -> str:
+    """Return the subject; mail programs put an answer into its conversation only if its subject says so too."""
+    continued = any(map(_bracketed, message.thread)) and not message.subject.lower().startswith("re:")
+    return f"Re: {message.subject}" if continued else message.subject
+
+
+def _bracketed(known: str) -> str:
+    """Return an id as a Message-ID; '' for a provider's own id, which no mail program knows."""
+    found = f"<{known.strip('<>')}>"
+    return found if _MESSAGE_ID.fullmatch(found) else ""
 
 
 def _header(text: str) -> str:

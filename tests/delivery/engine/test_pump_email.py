@@ -13,9 +13,13 @@ from aiosmtpd.controller import Controller
 from django.test import Client
 from pytest_django import Settings
 
-from accounts.models import Recipient
+from accounts.models import Account, Recipient
+from delivery.fanout import make_run
+from delivery.models import Run
+from delivery.parts import FrozenPart
 from delivery.states import RunStatus
 from delivery.transports.mail.composing import is_sealed
+from reminders.fire import continue_conversation
 from tests.delivery.stage import Stage, serve
 from tests.factories import AccountFactory, LimitFactory, RecipientFactory
 
@@ -45,6 +49,51 @@ def inbox() -> Iterator[tuple[Inbox, int]]:
         yield taken, port
     finally:
         server.stop()
+
+
+def mailbox(stage: Stage, port: int) -> Account:
+    credentials = {
+        "host": "127.0.0.1",
+        "port": str(port),
+        "security": "none",
+        "from_address": "news@school.example",
+    }
+    account = AccountFactory.create(
+        owner=stage.owner,
+        channel="email",
+        transport="email",
+        profile="email_newsletter",
+        credentials=credentials,
+    )
+    LimitFactory.create(account=account, action="email", per_minute=60_000)
+    return account
+
+
+def test_a_follow_up_continues_the_conversation_of_its_first_mail(
+    stage: Stage, inbox: tuple[Inbox, int]
+) -> None:
+    taken, port = inbox
+    account = mailbox(stage, port)
+    readers = [
+        RecipientFactory.create(
+            owner=stage.owner, channel="email", kind="mailbox", address=f"{name}@example.com", name=name
+        )
+        for name in ("ada", "grace")
+    ]
+    first = serve(
+        stage.fire(account, to=readers, channel="email", action="email", subject="News", parts=2), account
+    )
+    sent = {mail["To"]: mail["Message-ID"] for mail in taken.mails}  # the last part of each
+    taken.mails.clear()
+    firsts = list(first.targets.select_related("run__reminder"))
+    step = FrozenPart(kind="text", text="And?")
+    firing = continue_conversation(first.reminder, Run.Kind.FOLLOW_UP, [step], firsts)
+    serve(make_run(firing), account)
+    assert {mail["To"]: mail["In-Reply-To"] for mail in taken.mails} == sent
+    assert {mail["Subject"] for mail in taken.mails} == {"Re: News"}
+    for mail in taken.mails:
+        assert len(mail["References"].split()) == 2
+        assert mail["References"].split()[-1] == sent[mail["To"]]
 
 
 def test_every_reader_gets_a_mail_of_their_own_with_a_link_that_opts_them_out(

@@ -3,6 +3,7 @@
 import email
 import email.policy
 import io
+from dataclasses import replace
 from email.message import EmailMessage
 
 import pytest
@@ -56,6 +57,21 @@ class TestHeaders:
     def test_the_message_id_is_the_key_and_never_changes(self) -> None:
         first, second = (read(message(), "run-1:target/2ü")["Message-ID"] for _ in range(2))
         assert first == second == "<run-1%3Atarget%2F2%C3%BC@school.example>"
+
+    def test_an_email_continues_the_conversation_of_earlier_ones(self) -> None:
+        mail = read(replace(message(subject="News"), thread=("<a.1@school.example>", "<a.2@school.example>")))
+        assert mail["In-Reply-To"] == "<a.2@school.example>"
+        assert mail["References"] == "<a.1@school.example> <a.2@school.example>"
+        assert mail["Subject"] == "Re: News"
+        assert read(replace(message(subject="RE: x"), thread=("<a@b.c>",)))["Subject"] == "RE: x"
+
+    @pytest.mark.parametrize(
+        "known", ["0f9c-provider-id", "", "<>", "a b@c.d", "a@b\r\nBcc: x@y.z", "<a@b><c@d>", "ü@b.c"]
+    )
+    def test_an_id_that_is_no_message_id_continues_nothing(self, known: str) -> None:
+        mail = read(replace(message(subject="News"), thread=(known,)))
+        assert (mail["In-Reply-To"], mail["References"], mail["Bcc"]) == (None, None, None)
+        assert mail["Subject"] == "News"
 
     def test_it_has_the_date_in_a_zone(self) -> None:
         assert read(message())["Date"].datetime.utcoffset() is not None
