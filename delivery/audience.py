@@ -24,6 +24,7 @@ AUDIENCE = """
 REFUSED = """
     CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
          WHEN p.blocked_at IS NOT NULL THEN 'blocked'
+         WHEN p.undeliverable_at IS NOT NULL THEN 'undeliverable'
          WHEN p.archived_at IS NOT NULL THEN 'no longer reachable'
          WHEN p.problem <> '' THEN p.problem
          WHEN p.channel <> (SELECT channel FROM accounts_account WHERE id = (%(accounts)s::bigint[])[1])

@@ -60,6 +60,7 @@ def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
         "reason": run.pause_reason,
         "summary": run.summary,
         "sent": run.sent,
+        "returned": run.returned,
         "failed": run.failed,
         "skipped": run.skipped,
         "left_out": run.left_out,

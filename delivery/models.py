@@ -15,12 +15,13 @@ from delivery.states import (
     OPEN_RUN,
     SETTLED_RUN,
     PauseReason,
+    ReturnKind,
     RunStatus,
     TargetStatus,
 )
 
 
-def choices(enum: type[RunStatus | TargetStatus | PauseReason]) -> list[tuple[str, str]]:
+def choices(enum: type[RunStatus | TargetStatus | PauseReason | ReturnKind]) -> list[tuple[str, str]]:
     return [(member.value, member.value.replace("_", " ").capitalize()) for member in enum]
 
 
@@ -157,6 +158,7 @@ class Run(models.Model):
     sent_before = models.PositiveIntegerField(default=0, editable=False)
     failed_before = models.PositiveIntegerField(default=0, editable=False)
     unconfirmed_before = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    returned_before = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     total = models.PositiveIntegerField(default=0, editable=False)
     pending = models.PositiveIntegerField(default=0, editable=False)
@@ -165,6 +167,12 @@ class Run(models.Model):
     failed = models.PositiveIntegerField(default=0, editable=False)
     skipped = models.PositiveIntegerField(default=0, editable=False)
     unconfirmed = models.PositiveIntegerField(default=0, editable=False)
+    returned = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Sent messages that a service later reported as failed, bounced or unwanted; a part of sent.",
+    )
     left_out = models.PositiveIntegerField(
         default=0,
         db_default=0,
@@ -190,6 +198,7 @@ class Run(models.Model):
                 name="run_counts_add_up",
             ),
             models.CheckConstraint(condition=Q(left_out__lte=F("skipped")), name="run_left_out_are_skipped"),
+            models.CheckConstraint(condition=Q(returned__lte=F("sent")), name="run_returned_were_sent"),
             models.CheckConstraint(
                 condition=Q(status__in=[s.value for s in RunStatus]), name="run_status_known"
             ),
@@ -384,6 +393,13 @@ class RunTarget(models.Model):
     error = models.CharField(max_length=500, blank=True, default="", db_default="")
     delivered_at = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)
+    returned_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the service first reported that the message failed after all."
+    )
+    return_kind = models.CharField(
+        max_length=10, choices=choices(ReturnKind), blank=True, default="", db_default=""
+    )
+    return_reason = models.CharField(max_length=500, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ["id"]
@@ -396,6 +412,11 @@ class RunTarget(models.Model):
                 condition=Q(status=TargetStatus.SENDING, fence__isnull=False, claimed_at__isnull=False)
                 | (~Q(status=TargetStatus.SENDING) & Q(begun_at__isnull=True)),
                 name="target_begun_only_while_sending",
+            ),
+            models.CheckConstraint(
+                condition=Q(returned_at__isnull=True, return_kind="")
+                | Q(returned_at__isnull=False, return_kind__in=[kind.value for kind in ReturnKind]),
+                name="target_returned_of_a_kind",
             ),
         ]
         indexes = [
@@ -410,6 +431,9 @@ class RunTarget(models.Model):
                 name="target_rescue",
             ),
             models.Index(fields=["run", "status", "id"], name="target_by_status"),
+            models.Index(
+                fields=["run", "id"], condition=Q(returned_at__isnull=False), name="target_returned"
+            ),
             models.Index(
                 fields=["account", "provider_id"], condition=~Q(provider_id=""), name="target_by_provider_id"
             ),

@@ -56,6 +56,14 @@ def moments_skipped(runs: Iterable[Run]) -> None:
         tell(run.owner_id, Kind.MISSED, key=key, title="Reminder skipped", body=body, url=url)
 
 
+def messages_returned(run: Run) -> None:
+    """Notify the owner, once per run, that many messages of a run that has ended came back."""
+    key, url = f"run:{run.pk}:returned", f"/reminders/{run.reminder_id}/runs/{run.pk}/"
+    body = f"{run.name}: {run_summary.returned(run)} Look at the reasons before you send again."
+    title = "Messages came back"
+    tell(run.owner_id, Kind.PARTIAL, key=key, title=title, body=body, url=url, run_id=run.pk)
+
+
 def media_unreadable(run: Run, sentence: str) -> None:
     """Notify the owner, once per run, that a worker cannot read one of its files."""
     key, url = f"run:{run.pk}:media", f"/reminders/{run.reminder_id}/"

@@ -76,6 +76,22 @@ class Rejected:
     reason: str
     code: str = ""
 
+    @property
+    def dead_address(self) -> bool:
+        """Return whether the service knows nobody at the address: no message will ever reach it."""
+        return self.code in NOBODY_THERE or is_dead_status(self.code.rpartition(" ")[2])
+
+
+# Codes of services for "nobody is at this address". 131026 is Meta's for a number that is not on WhatsApp.
+NOBODY_THERE = frozenset({"not_on_whatsapp", "unknown_number", "unknown_profile", "invalid", "131026"})
+# The mail servers' codes for it (RFC 3463). A full mailbox, a size or a policy say nothing about the address.
+DEAD_STATUSES = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"})
+
+
+def is_dead_status(enhanced: str) -> bool:
+    """Decide whether a mail server's enhanced status code says that nothing arrives at the address."""
+    return enhanced in DEAD_STATUSES
+
 
 # Codes of our own refusals, made before a service is asked.
 REFUSED_HERE = frozenset(
@@ -102,9 +118,13 @@ class AccountBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The request may have arrived: a read timeout, a cut connection, an answer that cannot be read."""
+    """The request may have arrived: a read timeout, a cut connection, an answer that cannot be read.
+
+    `provider_id` is the message's id, where we choose it ourselves: a report about the message names it.
+    """
 
     reason: str
+    provider_id: str = ""
 
 
 Outcome = (

@@ -12,7 +12,7 @@ from accounts.models import Account
 from activity.models import Attempt
 from delivery import live
 from delivery.models import Run, RunAccount
-from delivery.sentences import account_state
+from delivery.sentences import account_state, run_summary
 from delivery.sentences.account_sentence import AccountNow, Mood, Why, tell
 from delivery.states import RunStatus
 
@@ -41,6 +41,8 @@ class Progress:
     senders: list[Sender]  # only of a running run; accounts in trouble first
     others: int  # senders that are not listed
     snapshot: dict[str, Any]
+    returned: str = ""  # a sentence, if messages came back
+    slowed: str = ""  # a sentence, while errors slow it down
 
 
 def progress_of(run: Run) -> Progress:
@@ -72,6 +74,8 @@ def _progress(run: Run, senders: list[Sender]) -> Progress:
         senders=senders[:MOST_ACCOUNTS],
         others=len(senders[MOST_ACCOUNTS:]),
         snapshot=snapshot,
+        returned=run_summary.returned(run),
+        slowed=run_summary.slowed(run),
     )
 
 

@@ -49,6 +49,14 @@ class TargetStatus(StrEnum):
     UNCONFIRMED = "unconfirmed"  # may or may not have arrived; a person decides
 
 
+class ReturnKind(StrEnum):
+    """The kind of a late failure: what a service reported after it had taken a message."""
+
+    TEMPORARY = "temporary"  # this message did not arrive; the next one may
+    PERMANENT = "permanent"  # nothing arrives at this address
+    COMPLAINT = "complaint"  # it arrived, and its recipient reported it as unwanted
+
+
 class AccountStatus(StrEnum):
     """The status of an account: whether it can send."""
 

@@ -76,7 +76,7 @@ def excluded(reminder: Reminder, accounts: Sequence[int]) -> RecipientQuerySet:
     """Return the chosen recipients who will get nothing, each with the reason in `refused`."""
     elsewhere = Q(account__isnull=False) & ~Q(account__in=accounts)
     out = Q(opted_out_at__isnull=False) | Q(blocked_at__isnull=False) | Q(archived_at__isnull=False)
-    out |= ~Q(problem="")
+    out |= Q(undeliverable_at__isnull=False) | ~Q(problem="")
     chosen = Recipient.objects.filter(pk__in=_named(reminder).union(_tagged(reminder)))
     rows = chosen.filter(out | elsewhere | ~Q(channel=reminder.channel))
     # In the order of `delivery.audience.REFUSED`.
@@ -84,6 +84,7 @@ def excluded(reminder: Reminder, accounts: Sequence[int]) -> RecipientQuerySet:
         refused=Case(
             When(opted_out_at__isnull=False, then=Value("opted out")),
             When(blocked_at__isnull=False, then=Value("blocked")),
+            When(undeliverable_at__isnull=False, then=Value("undeliverable")),
             When(archived_at__isnull=False, then=Value("no longer reachable")),
             When(~Q(problem=""), then=F("problem")),
             When(~Q(channel=reminder.channel), then=Value("on another channel")),

@@ -40,7 +40,7 @@ from activity.models import Attempt, Inbound, Notification, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from api.scopes import Scope
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
-from delivery.states import PauseReason, RunStatus, TargetStatus
+from delivery.states import PauseReason, ReturnKind, RunStatus, TargetStatus
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 
 M = TypeVar("M", bound=Model)
@@ -245,6 +245,11 @@ class RecipientFactory(Factory[Recipient]):
         )
         opted_out = Trait(opted_out_at=now())
         blocked = Trait(blocked_at=now())
+        undeliverable = Trait(
+            undeliverable_at=now(),
+            undeliverable_for="550 5.1.1 No such user",
+            undeliverable_source="a report to News",
+        )
         converted = Trait(converted_at=now())
         cooling_down = Trait(attempts=3, not_interested_at=now(), cooldown_until=from_now(hours=48))
         archived = Trait(archived_at=now())
@@ -485,6 +490,7 @@ class RunTargetFactory(Factory[RunTarget]):
             settled_at=now(),
             provider_id=Sequence(lambda n: f"provider-{n}"),
         )
+        returned = Trait(sent=True, returned_at=now(), return_kind=ReturnKind.TEMPORARY, return_reason="463")
         failed = Trait(status=TargetStatus.FAILED, attempts=1, settled_at=now(), error="No such number.")
         skipped = Trait(status=TargetStatus.SKIPPED, settled_at=now(), error="Opted out.")
         unconfirmed = Trait(

@@ -129,6 +129,9 @@ class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
         "state",
         "opted_out_at",
         "blocked_at",
+        "undeliverable_at",
+        "undeliverable_for",
+        "undeliverable_source",
         "converted_at",
         "not_interested_at",
         "attempts",
@@ -150,6 +153,14 @@ class RecipientAdmin(Consenting, RoleAdmin[Recipient]):
             {
                 "fields": ("state", "opted_out_at", "blocked_at", "consent"),
                 "description": "Nothing is sent to people who opted out until they opt in again.",
+            },
+        ),
+        (
+            "Undeliverable",
+            {
+                "fields": ("undeliverable_at", "undeliverable_for", "undeliverable_source"),
+                "description": "Nothing is sent to an address at which nothing arrives. "
+                "A message from it, or a person, lifts this.",
             },
         ),
         (

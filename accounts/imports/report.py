@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from accounts.models import Import, ImportRow
+from django.db.models import OuterRef, Subquery
+
+from accounts.models import Import, ImportRow, Recipient
 
 TITLES = ("row", "as written", "address", "name", "result", "reason")
 
@@ -12,7 +14,13 @@ def report_lines(job: Import) -> Iterator[tuple[object, ...]]:
     rows = job.rows.order_by("number").only(
         "number", "written", "address", "name", "problem", "twin", "outcome", "known"
     )
-    for row in rows.iterator(2_000):
+    dead = Recipient.objects.filter(
+        owner=job.owner_id,
+        channel=job.channel,
+        address=OuterRef("address"),
+        undeliverable_at__isnull=False,
+    )
+    for row in rows.annotate(dead=Subquery(dead.values("undeliverable_for")[:1])).iterator(2_000):
         yield (
             row.number,
             row.written,
@@ -28,6 +36,8 @@ def result(row: ImportRow, *, saved: bool) -> tuple[str, str]:
         return "left out", row.problem
     if row.twin is not None:
         return "left out", f"The same address as in row {row.twin}."
+    dead = getattr(row, "dead", None)
+    note = f"Undeliverable: {dead}. Nothing is sent there." if dead else ""
     if saved:
-        return row.get_outcome_display().lower(), ""
-    return ("known already" if row.known else "new"), ""
+        return row.get_outcome_display().lower(), note
+    return ("known already" if row.known else "new"), note

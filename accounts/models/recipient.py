@@ -38,7 +38,11 @@ class RecipientQuerySet(models.QuerySet["Recipient"]):
     def reachable(self) -> "RecipientQuerySet":
         """Return the recipients to whom messages may be sent."""
         return self.filter(
-            opted_out_at__isnull=True, blocked_at__isnull=True, archived_at__isnull=True, problem=""
+            opted_out_at__isnull=True,
+            blocked_at__isnull=True,
+            undeliverable_at__isnull=True,
+            archived_at__isnull=True,
+            problem="",
         )
 
 
@@ -70,6 +74,15 @@ class Recipient(models.Model):
 
     opted_out_at = models.DateTimeField(null=True, blank=True)
     blocked_at = models.DateTimeField(null=True, blank=True)
+    undeliverable_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when the address is known to receive nothing."
+    )
+    undeliverable_for = models.CharField(
+        max_length=255, blank=True, default="", db_default="", help_text="The reason, in the service's words."
+    )
+    undeliverable_source = models.CharField(
+        max_length=100, blank=True, default="", db_default="", help_text="The report or answer that said so."
+    )
     converted_at = models.DateTimeField(null=True, blank=True)
     not_interested_at = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(
@@ -125,6 +138,11 @@ class Recipient(models.Model):
                 name="recipient_set_apart",
             ),
             models.Index(
+                fields=["owner", "name", "id"],
+                condition=Q(undeliverable_at__isnull=False),
+                name="recipient_undeliverable",
+            ),
+            models.Index(
                 fields=["cooldown_until"],
                 condition=Q(cooldown_until__isnull=False),
                 name="recipient_cooling_down",
@@ -148,6 +166,7 @@ class Recipient(models.Model):
             raise ValidationError({"address": str(refusal)}) from refusal
         self.kind, self.address = found.kind, found.text
         self._keep_what_they_said()
+        self._forget_another_address()
 
     def _keep_what_they_said(self) -> None:
         """Refuse a new address for a recipient who opted out: the opt-out belongs to the old address."""
@@ -159,6 +178,12 @@ class Recipient(models.Model):
                 }
             )
 
+    def _forget_another_address(self) -> None:
+        """Let a corrected address be tried: what is known about deliveries belongs to the old one."""
+        marked = Recipient.objects.filter(pk=self.pk, undeliverable_at__isnull=False)
+        if self.pk is not None and marked.exclude(address=self.address).exists():
+            self.undeliverable_at, self.undeliverable_for, self.undeliverable_source = None, "", ""
+
 
 class ConsentChange(models.Model):
     """One change of consent and its reason. Written by `accounts/recipients/consent.py`."""
@@ -168,6 +193,8 @@ class ConsentChange(models.Model):
         IN = "in", "Opted in"
         BLOCKED = "blocked", "Blocked"
         UNBLOCKED = "unblocked", "Unblocked"
+        DEAD = "dead", "Undeliverable"
+        ALIVE = "alive", "Deliverable again"
         CONVERTED = "converted", "Converted"
         REOPENED = "reopened", "No longer converted"
 
@@ -182,7 +209,9 @@ class ConsentChange(models.Model):
         ordering = ["-at", "-id"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(move__in=["out", "in", "blocked", "unblocked", "converted", "reopened"]),
+                condition=Q(
+                    move__in=["out", "in", "blocked", "unblocked", "dead", "alive", "converted", "reopened"]
+                ),
                 name="consent_move_known",
             )
         ]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from accounts.models import Recipient
-from accounts.recipients import consent
+from accounts.recipients import consent, undeliverable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,14 @@ ACTIONS: Mapping[str, ConsentAction] = {
         text="This recipient gets messages again, unless they have opted out.",
         done="unblocked",
         mark="blocked_at",
+    ),
+    "deliverable": ConsentAction(
+        do=undeliverable.lift,
+        verb="Try this address again",
+        text="This recipient gets messages again. Do this if you know that the address works now; "
+        "messages that bounce harm your account.",
+        done="no longer undeliverable",
+        mark="undeliverable_at",
     ),
     "convert": ConsentAction(
         do=consent.convert,

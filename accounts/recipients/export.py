@@ -8,7 +8,7 @@ from django.db.models import F, Q, QuerySet
 from accounts.models import Recipient
 from accounts.recipients.states import state_now
 
-TITLES = ("address", "name", "tags", "channel", "kind", "state", "account")
+TITLES = ("address", "name", "tags", "channel", "kind", "state", "account", "undeliverable_for")
 CHUNK = 2_000
 
 
@@ -23,11 +23,14 @@ def export_lines(recipients: QuerySet[Recipient]) -> Iterator[tuple[object, ...]
             account_name=F("account__name"),
             tag_names=ArrayAgg("tags__name", filter=Q(tags__isnull=False), order_by="tags__name", default=[]),
         )
-        .values_list("address", "name", "tag_names", "channel", "kind", "state", "account_name", "fields")
+        .values_list(
+            *("address", "name", "tag_names", "channel", "kind", "state", "account_name"),
+            *("undeliverable_for", "fields"),
+        )
     )
-    for address, name, tags, channel, kind, state, account, fields in rows.iterator(CHUNK):
+    for address, name, tags, channel, kind, state, account, dead, fields in rows.iterator(CHUNK):
         known = (fields.get(variable, "") for variable in variables)
-        yield (address, name, "; ".join(tags), channel, kind, state, account or "", *known)
+        yield (address, name, "; ".join(tags), channel, kind, state, account or "", dead, *known)
 
 
 def _variables(recipients: QuerySet[Recipient]) -> list[str]:

@@ -37,9 +37,9 @@ def _messages(recipient: Recipient, most: int) -> Iterator[Event]:
         yield Event(
             at=target.settled_at or target.not_before,
             what="message",
-            state=target.status,
+            state="returned" if target.returned_at and target.status == "sent" else target.status,
             title=run.name if run.kind == "reminder" else f"{run.get_kind_display()}: {run.name}",
-            text=target.error,
+            text=target.error or target.return_reason,
             zone=run.zone,
             run_id=run.pk,
         )

@@ -12,6 +12,7 @@ def _states() -> dict[str, Q]:
     return {
         "opted_out": Q(opted_out_at__isnull=False),
         "blocked": Q(blocked_at__isnull=False),
+        "undeliverable": Q(undeliverable_at__isnull=False),
         "cooling_down": Q(cooldown_until__gt=timezone.now()),
         "not_interested": Q(not_interested_at__isnull=False),
         "converted": Q(converted_at__isnull=False),

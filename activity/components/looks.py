@@ -42,6 +42,7 @@ RUN_LOOKS: Mapping[str, Look] = {
 
 TARGET_LOOKS: Mapping[str, Look] = {
     "sent": Look("sent", "Sent", Tone.GOOD),
+    "returned": Look("retry", "Returned", Tone.WARN),
     "failed": RUN_LOOKS["failed"],
     "skipped": RUN_LOOKS["skipped"],
     "unconfirmed": Look("unconfirmed", "Unconfirmed", Tone.DOUBT),
@@ -69,6 +70,7 @@ REMINDER_LOOKS: Mapping[str, Look] = {
 RECIPIENT_LOOKS: Mapping[str, Look] = {
     "reachable": Look("check", "Reachable", Tone.CALM),
     "opted_out": Look("opted-out", "Opted out", Tone.BAD),
+    "undeliverable": Look("x-circle", "Undeliverable", Tone.BAD),
     "blocked": Look("canceled", "Blocked", Tone.BAD),
     "cooling_down": Look("cooldown", "Cooling down", Tone.WARN),
     "not_interested": Look("skipped", "Not interested", Tone.CALM),

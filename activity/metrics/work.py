@@ -18,7 +18,9 @@ LATE_SECONDS = 60  # a reminder that should have fired this long ago counts as l
 
 # Open runs are found by their accounts' rows, of which the open ones have an index.
 RUNS = """
-SELECT r.status, r.pause_reason, count(*), sum(r.pending), sum(r.sending), sum(r.unconfirmed)
+SELECT r.status, r.pause_reason, count(*), sum(r.pending), sum(r.sending), sum(r.unconfirmed), sum(r.returned),
+       count(*) FILTER (WHERE r.status = 'running'
+                          AND r.failed + r.unconfirmed + r.returned > %s * (r.sent + r.failed + r.unconfirmed))
 FROM delivery_run r
 WHERE r.id IN (SELECT run_id FROM delivery_runaccount WHERE open)
 GROUP BY r.status, r.pause_reason
@@ -69,8 +71,8 @@ def _runs() -> Iterator[Metric]:
     runs = GaugeMetricFamily(
         "paceline_runs", "Runs that are not finished, by status and reason.", labels=["status", "reason"]
     )
-    targets = {"pending": 0, "sending": 0, "unconfirmed": 0}
-    for status, reason, number, *counts in _rows(RUNS):
+    targets = {"pending": 0, "sending": 0, "unconfirmed": 0, "returned": 0, "slowed": 0}
+    for status, reason, number, *counts in _rows(RUNS, [settings.ERROR_RATE_SLOW]):
         runs.add_metric([status, reason], number)
         for name, count in zip(targets, counts, strict=True):
             targets[name] += int(count)
@@ -85,6 +87,14 @@ def _runs() -> Iterator[Metric]:
         "paceline_targets_unconfirmed",
         "Targets of unfinished runs that may or may not have been sent.",
         value=targets["unconfirmed"],
+    )
+    yield GaugeMetricFamily(
+        "paceline_targets_returned",
+        "Sent targets of unfinished runs that their services later reported as failed.",
+        value=targets["returned"],
+    )
+    yield GaugeMetricFamily(
+        "paceline_runs_slowed", "Running runs that errors slow down.", value=targets["slowed"]
     )
 
 

@@ -52,8 +52,8 @@ class RunAdmin(RunActions, ViewAdmin[Run]):
             {
                 "fields": (
                     ("total", "pending", "sending"),
-                    ("sent", "failed", "skipped", "left_out", "unconfirmed"),
-                    ("sent_before", "failed_before", "unconfirmed_before"),
+                    ("sent", "returned", "failed", "skipped", "left_out", "unconfirmed"),
+                    ("sent_before", "returned_before", "failed_before", "unconfirmed_before"),
                     ("targets", "ledger"),
                 ),
                 "description": "Counted by the engine, and held by the database to add up to the total.",

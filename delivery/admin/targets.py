@@ -49,7 +49,13 @@ class RunTargetAdmin(RowActions, RunRowsAdmin[RunTarget]):
                 "description": "Once begun, a message may have left: a crash leaves it in doubt.",
             },
         ),
-        ("Receipts", {"fields": (("delivered_at", "read_at"),)}),
+        (
+            "Receipts",
+            {
+                "fields": (("delivered_at", "read_at"), ("returned_at", "return_kind"), "return_reason"),
+                "description": "Reports of the service after it took the message.",
+            },
+        ),
     )
 
     state = pill_column("status", "Status")

@@ -39,8 +39,8 @@ class NextRun:
     action: str
     closes_at: datetime
     not_before: datetime
-    sent: int
-    failed: int  # those in doubt included, as the error rate counts them (P6)
+    sent: int  # and not returned
+    failed: int  # those returned and in doubt included, as the error rate counts them (P6, L2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Claimed:
 
 
 NEXT_RUN = """
-SELECT r.id, r.action, r.closes_at, first.not_before, r.sent, r.failed + r.unconfirmed
+SELECT r.id, r.action, r.closes_at, first.not_before, r.sent - r.returned, r.failed + r.unconfirmed + r.returned
 FROM delivery_runaccount share
 JOIN delivery_run r ON r.id = share.run_id
 CROSS JOIN LATERAL (
@@ -187,6 +187,7 @@ WITH locked AS MATERIALIZED (
         ), t.not_before)
     FROM accounts_recipient p, LATERAL (
         SELECT CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out' WHEN p.blocked_at IS NOT NULL THEN 'blocked'
+                    WHEN p.undeliverable_at IS NOT NULL THEN 'undeliverable'
                     WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS why
     ) no
     WHERE t.run_id = ANY(ARRAY(SELECT id FROM locked)) AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id

@@ -105,6 +105,7 @@ class Counts:
     skipped: int
     unconfirmed: int
     canceled: bool
+    returned: int  # a part of sent
 
 
 # Leave to send: its run still runs and is in its window, its account may still send and is still this pump's, its
@@ -138,6 +139,7 @@ WANTED: Final = f"""
       AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
       AND p.address = COALESCE(w.address, p.address)
       AND (COALESCE(a.first_contacts_until <= clock_timestamp(), true) OR {KNOWN})
+      AND p.undeliverable_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
                       WHERE s.ended_at IS NULL AND COALESCE(s.owner_id, a.owner_id) = a.owner_id)
 """  # noqa: S608 - made of constants
@@ -211,6 +213,7 @@ def _begun(row: tuple[Any, ...], *, at: datetime, written: datetime) -> Begun:
     )
 
 
+# A report of failure may come before the answer to its send: the target has it, and counts as returned once it is sent.
 # The ledger gets its row whatever became of the lease: the message did leave. The target moves only while it
 # still carries its pump's fencing number. The runs' own change reads `written`, so that it comes last: once a run
 # is changed, `locked` finds nothing, nor does what reads it only then.
@@ -244,7 +247,7 @@ WITH locked AS MATERIALIZED (
         settled_at = CASE WHEN n.status IN ('pending', 'sending') THEN NULL ELSE %(now)s END
     FROM news n
     WHERE t.id = n.target_id AND t.status || '' = 'sending' AND t.fence = n.fence
-    RETURNING n.run_id, n.status
+    RETURNING n.run_id, n.status, t.returned_at IS NOT NULL AS returned
 ), written AS (
     INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
                                   outcome, provider_id, error, took_ms, variant)
@@ -257,17 +260,19 @@ WITH locked AS MATERIALIZED (
            count(*) FILTER (WHERE status <> 'sending') AS done,
            count(*) FILTER (WHERE status = 'pending') AS pending,
            count(*) FILTER (WHERE status = 'sent') AS sent,
+           count(*) FILTER (WHERE status = 'sent' AND returned) AS returned,
            count(*) FILTER (WHERE status = 'failed') AS failed,
            count(*) FILTER (WHERE status = 'unconfirmed') AS unconfirmed
-    FROM (SELECT id AS run_id, 'sending' AS status FROM locked UNION ALL SELECT run_id, status FROM moved) each
+    FROM (SELECT id AS run_id, 'sending' AS status, false AS returned FROM locked
+          UNION ALL SELECT run_id, status, returned FROM moved) each
     GROUP BY run_id
 )
 UPDATE delivery_run r
 SET sending = r.sending - c.done, pending = r.pending + c.pending, sent = r.sent + c.sent,
-    failed = r.failed + c.failed, unconfirmed = r.unconfirmed + c.unconfirmed
+    failed = r.failed + c.failed, unconfirmed = r.unconfirmed + c.unconfirmed, returned = r.returned + c.returned
 FROM counts c, (SELECT count(*) FROM written) w WHERE r.id = c.run_id
 RETURNING r.id, r.status, r.total, r.pending, r.sending, r.sent, r.failed, r.skipped, r.unconfirmed,
-          r.canceled_at IS NOT NULL
+          r.canceled_at IS NOT NULL, r.returned
 """
 RECORD_AT_ONCE: Final = RECORD.format(wait="SKIP LOCKED", unless="")
 # After an answer that was lost with its connection, the ledger may have the rows already.
@@ -337,4 +342,5 @@ def _count(row: tuple[Any, ...]) -> Counts:
         skipped=row[7],
         unconfirmed=row[8],
         canceled=row[9],
+        returned=row[10],
     )

@@ -1,7 +1,7 @@
 """Applies receipts: what happened to messages after they were sent. Receipts come twice, late and in any order.
 
-A message of several parts has arrived when all of its parts have, and is read when all are. A part that failed shows
-on the whole message, since its recipient got less than was meant.
+A message of several parts has arrived when all of its parts have, and is read when all are. A part that failed counts
+for the whole message, since its recipient got less than was meant (`returns.py`).
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,14 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from activity.models import Inbound
-from delivery.inbound import aliases
+from delivery.inbound import aliases, returns
 from delivery.models import RunTarget
-from delivery.transports.base import Known, ReceiptState
+from delivery.transports.base import Known
 
 MOST = 500  # at a time
 NOT_OURS = timedelta(minutes=10)  # an older receipt belongs to no message of ours
+# A failure is worth more patience: a message may be in doubt for long, and its id is known only afterwards.
+FAILURE_NOT_OURS = timedelta(hours=23)  # less than the day for which `handle.py` looks for what waits
 MOST_ROUNDS = 100
 
 # Two tasks that each handle one part must not both conclude that the other part is missing.
@@ -38,16 +40,12 @@ WITH part AS (
     SELECT target_id, count(delivered) AS delivered_parts, max(delivered) AS delivered,
            count(read) AS read_parts, max(read) AS read
     FROM part GROUP BY target_id
-), failed AS (
-    SELECT target, max(reason) AS reason
-    FROM unnest(%(targets)s::bigint[], %(reasons)s::text[]) AS told (target, reason) GROUP BY target
 )
 UPDATE delivery_runtarget t
 SET delivered_at = CASE WHEN delivered_parts > COALESCE(cardinality(t.earlier_ids), 0) THEN delivered END,
-    read_at = CASE WHEN read_parts > COALESCE(cardinality(t.earlier_ids), 0) THEN read END,
-    error = CASE WHEN failed.reason <> '' AND t.status = 'sent' THEN failed.reason ELSE t.error END
-FROM whole, failed
-WHERE t.id = whole.target_id AND t.id = failed.target AND t.status NOT IN ('pending', 'sending')
+    read_at = CASE WHEN read_parts > COALESCE(cardinality(t.earlier_ids), 0) THEN read END
+FROM whole
+WHERE t.id = whole.target_id AND t.status NOT IN ('pending', 'sending')
 """
 FIND = """
 SELECT provider_id, id FROM delivery_runtarget
@@ -80,7 +78,7 @@ def _settle_some(account_id: int, *, after: int) -> int:
     if found:
         _apply(found)
         _learn(found)
-    _give_up(row.pk for row in rows if row.provider_id not in targets)
+    _give_up([row for row in rows if row.provider_id not in targets])
     return rows[-1].pk
 
 
@@ -92,15 +90,19 @@ def targets_of(account_id: int, ids: list[str]) -> dict[str, int]:
 
 
 def _apply(found: list[tuple[Inbound, int]]) -> None:
+    late = [each for each in found if returns.is_late(each[0])]
+    if late:
+        returns.lock(late)
     arguments: dict[str, Any] = {
         "ids": [row.pk for row, _ in found],
         "targets": [target for _, target in found],
-        "reasons": [_reason(row) for row, _ in found],
         "now": timezone.now(),
     }
     with connection.cursor() as cursor:
         for statement in (LOCK, MARK, APPLY):
             cursor.execute(statement, arguments)
+    if late:
+        returns.apply(found[0][0].account, late)
 
 
 def _learn(found: list[tuple[Inbound, int]]) -> None:
@@ -113,13 +115,12 @@ def _learn(found: list[tuple[Inbound, int]]) -> None:
     aliases.learn(found[0][0].account, known, aliases.Source.RECEIPT)
 
 
-def _give_up(ids: Iterable[int]) -> None:
+def _give_up(rows: Iterable[Inbound]) -> None:
     """Mark old receipts without a target as handled: their messages were typed on the phone."""
     now = timezone.now()
-    Inbound.objects.filter(pk__in=list(ids), created_at__lt=now - NOT_OURS).update(handled_at=now)
-
-
-def _reason(row: Inbound) -> str:
-    if row.state != ReceiptState.FAILED:
-        return ""
-    return f"Taken, but reported as not delivered later{f': {row.text}' if row.text else ''}."[:500]
+    old = [
+        row.pk
+        for row in rows
+        if row.created_at < now - (FAILURE_NOT_OURS if returns.is_late(row) else NOT_OURS)
+    ]
+    Inbound.objects.filter(pk__in=old).update(handled_at=now)

@@ -22,6 +22,8 @@ from delivery.lifecycle.steps import (
 from delivery.models import Run, RunTarget
 from delivery.states import SETTLED_RUN, PauseReason, RunStatus, TargetStatus
 
+NOT_RETURNED = {"returned_at": None, "return_kind": "", "return_reason": ""}
+
 
 @transaction.atomic
 def pause(run: Run, *, reason: PauseReason, by: User | None = None, detail: str = "") -> Run:
@@ -130,6 +132,7 @@ def retry_failed(run: Run, *, by: User | None = None, cause: Cause | None = None
     stopped = stopped_accounts(run, TargetStatus.FAILED)
     refuse(run, [account for account in stopped if cause is None or account.pk == cause.account_id])
     failed = of_cause(RunTarget.objects.filter(run=run, status=TargetStatus.FAILED), cause)
+    failed.filter(parts_done=0, returned_at__isnull=False).update(**NOT_RETURNED)
     moved = failed.update(
         status=TargetStatus.PENDING, attempts=0, not_before=timezone.now(), settled_at=None, error=""
     )
@@ -145,6 +148,7 @@ def retry_failed(run: Run, *, by: User | None = None, cause: Cause | None = None
 def _count_errors_anew(run: Run) -> None:
     """Restart the breaker's count: a person has seen what went wrong before."""
     run.sent_before, run.failed_before, run.unconfirmed_before = run.sent, run.failed, run.unconfirmed
+    run.returned_before = run.returned
 
 
 @transaction.atomic
@@ -178,6 +182,7 @@ def confirm(target: RunTarget, *, by: User | None = None) -> Run:
     target.status, target.error, target.settled_at = TargetStatus.SENT, "", timezone.now()
     target.save(update_fields=["status", "error", "settled_at"])
     run.unconfirmed, run.sent = run.unconfirmed - 1, run.sent + 1
+    run.returned += target.returned_at is not None
     run.changed_by = by
     run.save()
     if run.status in SETTLED_RUN:
@@ -204,7 +209,11 @@ def _send_on(run: Run, target: RunTarget, by: User | None, *, parts_done: int) -
         refuse(run, [target.account])
     target.status, target.error, target.settled_at, target.attempts = TargetStatus.PENDING, "", None, 0
     target.not_before, target.parts_done = timezone.now(), parts_done
-    target.save(update_fields=["status", "error", "settled_at", "attempts", "not_before", "parts_done"])
+    if parts_done == 0:  # nothing of it arrived, and all of it is sent again
+        target.returned_at, target.return_kind, target.return_reason = None, "", ""
+    target.save(
+        update_fields=["status", "error", "settled_at", "attempts", "not_before", "parts_done", *NOT_RETURNED]
+    )
     run.unconfirmed, run.pending = run.unconfirmed - 1, run.pending + 1
     run.changed_by, run.canceled_at, run.canceled_by = by, None, ""
     if run.status in SETTLED_RUN:

@@ -156,7 +156,9 @@ def trip(run_id: int, *, doubts: bool = True) -> bool:
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     # Targets that a person decided on meanwhile are no longer in doubt, so the count may have fallen.
     in_doubt = max(0, run.unconfirmed - run.unconfirmed_before) if doubts else 0
-    since = conf.trips(run.sent - run.sent_before, run.failed - run.failed_before + in_doubt)
+    returned = run.returned - run.returned_before
+    arrived = run.sent - run.sent_before - returned
+    since = conf.trips(max(0, arrived), run.failed - run.failed_before + returned + in_doubt)
     if run.status == RunStatus.RUNNING and since:
         pause(run, reason=PauseReason.ERROR_RATE)
         return True

@@ -184,10 +184,11 @@ def _left(run: Run) -> int:
 
 def errors_of(run: Run) -> float | None:
     """Return a run's error rate, once it has made enough attempts to be paused for it; else None."""
-    bad = run.failed + run.unconfirmed
-    if run.sent + bad < settings.ERROR_RATE_MIN_ATTEMPTS:
+    bad = run.failed + run.unconfirmed + run.returned
+    arrived = run.sent - run.returned
+    if arrived + bad < settings.ERROR_RATE_MIN_ATTEMPTS:
         return None
-    return error_rate(run.sent, bad)
+    return error_rate(arrived, bad)
 
 
 PLANNED = """

@@ -86,6 +86,7 @@ SELECT run_id, id FROM (
     WHERE t.account_id = %(account)s AND r.action = %(action)s AND r.status IN ('queued', 'running', 'paused')
       AND (t.status = 'pending' OR (t.status = 'sending' AND t.begun_at IS NULL))
       AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
+      AND p.undeliverable_at IS NULL
       AND COALESCE(r.due_at, r.fired_at) <= %(until)s AND (t.not_before <= %(until)s OR r.fired_at > %(until)s)
       AND (%(keyless)s OR r.fired_at > %(since)s)
 ) may_be

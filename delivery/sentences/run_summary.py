@@ -11,14 +11,13 @@ from django.utils.text import capfirst
 from accounts.models import Account, Recipient
 from activity.components.times import clock, dated
 from activity.models import Attempt
+from delivery import conf
 from delivery.limits.full_days import full_accounts
 from delivery.models import Run, RunTarget
-from delivery.pacing import error_rate
-from delivery.states import PauseReason, WaitReason
+from delivery.states import PauseReason, RunStatus, WaitReason
 
 LATEST = 200  # attempts that are read to find what slowed a run down
 SAMPLE = 100  # targets at each end of a run that are read to name its recipients
-ERRORS = 0.05
 SLOW_SEND_MS = 3000
 
 
@@ -63,8 +62,10 @@ def paused(run: Run) -> str:
     match run.pause_reason:
         case PauseReason.ERROR_RATE:
             doubts = f" and {run.unconfirmed} are unconfirmed" if run.unconfirmed else ""
+            back = f", {run.returned} came back later" if run.returned else ""
+            attempts = run.sent + run.failed + run.unconfirmed
             why = (
-                f"Too many errors: {run.failed} of {run.sent + run.failed + run.unconfirmed} attempts failed{doubts}. "
+                f"Too many errors: {run.failed} of {attempts} attempts failed{back}{doubts}. "
                 "Check the failed ones, then resume or cancel."
             )
         case PauseReason.OPERATOR:
@@ -124,8 +125,9 @@ def delivered(run: Run) -> str:
 
 
 def rest(run: Run) -> list[str]:
-    """List the non-empty outcomes other than sent."""
+    """List the non-empty outcomes other than sent, and how many of those sent came back."""
     counts = (
+        (run.returned, "returned later"),
         (run.failed, "failed"),
         (run.skipped - run.left_out, "skipped"),
         (run.unconfirmed, "unconfirmed"),
@@ -140,6 +142,29 @@ def _besides(run: Run) -> list[str]:
     return [f"{count:,} {word}" for count, word in counts if count]
 
 
+def returned(run: Run) -> str:
+    """Return how many of the messages that a service took failed afterwards; empty for none."""
+    if not run.returned:
+        return ""
+    share = f"{run.returned / run.sent:.1%}".replace(".0%", "%")
+    return f"{run.returned:,} of {run.sent:,} sent messages came back ({share})."
+
+
+def slowed(run: Run) -> str:
+    """Return the sentence for a run that errors slow down (P6, L7); empty where they do not."""
+    if run.status != RunStatus.RUNNING or not errors_slow(run):
+        return ""
+    bad, all_ = run.failed + run.unconfirmed + run.returned, run.sent + run.failed + run.unconfirmed
+    return (
+        f"Sending more slowly because of errors: {bad:,} of {all_:,} messages failed, came back or are in doubt. "
+        "Check their reasons; above 20 % the run pauses."
+    )
+
+
+def errors_slow(run: Run) -> bool:
+    return conf.slows(run.sent - run.returned, run.failed + run.unconfirmed + run.returned)
+
+
 def held_back(run: Run) -> str:
     """Return what kept a run from finishing in its window, and the remedy."""
     latest = Attempt.objects.filter(run=run).order_by("-id")[:LATEST]
@@ -151,7 +176,7 @@ def held_back(run: Run) -> str:
         return f"{troubled} could not send: {why}. Open the account to see more."
     if full_accounts(run, now=timezone.now()):
         return "The account's daily limit was reached: raise it, or resume tomorrow."
-    if error_rate(run.sent, run.failed + run.unconfirmed) > ERRORS or WaitReason.SLOWED in waits:
+    if errors_slow(run) or WaitReason.SLOWED in waits:
         return "Errors slowed it down: check the failed recipients and the account."
     if took > SLOW_SEND_MS and any(part.get("kind") == "media" for part in run.parts):
         return "Large files took most of the time: use smaller ones."

@@ -76,7 +76,9 @@ class ReceiptState(StrEnum):
     SENT = "sent"
     DELIVERED = "delivered"
     READ = "read"
-    FAILED = "failed"
+    FAILED = "failed"  # this message
+    BOUNCED = "bounced"  # and every other to this address
+    COMPLAINED = "complained"  # its recipient reported it as unwanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

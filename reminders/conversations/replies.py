@@ -3,8 +3,8 @@
 Messages are handled here; all other events are handed to `delivery.inbound`. For each message:
 
 1. Find the recipient's last message, which this answers.
-2. Under the recipient's lock: note when they spoke, forget attempts, cooldown and "not interested", and take back
-   the follow-ups that wait or are on their way.
+2. Under the recipient's lock: note when they spoke, forget attempts, cooldown, "not interested" and "undeliverable",
+   and take back the follow-ups that wait or are on their way.
 3. If it is a stop word: opt them out, and that is all.
 4. Else send the second message, where the reminder has one and it is time for it.
 
@@ -19,7 +19,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Recipient
-from accounts.recipients import consent
+from accounts.recipients import consent, undeliverable
 from activity import counters
 from activity.models import Inbound
 from delivery.engine import wakeups
@@ -98,6 +98,7 @@ def _reply(inbound: Inbound, recipient_id: int) -> bool:
     inbound.run_id = inbound.target.run_id if inbound.target else None
     inbound.save(update_fields=["target", "run"])
     _forgive(recipient, said_at)
+    undeliverable.lift(recipient, how=undeliverable.WROTE)
     reply_came(recipient)
     if _says_stop(inbound):
         _stop(inbound)

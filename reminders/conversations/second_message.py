@@ -78,6 +78,8 @@ def _why_not(first: RunTarget, recipient: Recipient, said_at: datetime) -> str:
         (first.account.archived_at, "account archived"),
         (recipient.opted_out_at, "opted out"),
         (recipient.blocked_at, "blocked"),
+        (recipient.undeliverable_at, "undeliverable"),
+        (first.returned_at, "the first one was returned"),
         (recipient.archived_at, "no longer reachable"),
     )
     return next((why for holds, why in reasons if holds), "")

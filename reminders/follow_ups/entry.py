@@ -24,8 +24,9 @@ from reminders.models.followup import Urgency
 BATCH = 1000
 
 # The first step after sent messages, and the next step after sent follow-ups. An unconfirmed message
-# counts as sent. The wait counts from its landing; people who wrote since it left have answered it. Each
-# owner is queried separately, in turn: otherwise thousands of one owner's rows would fill the batch.
+# counts as sent; one that came back gets no follow-up (SPEC L4). The wait counts from its landing; people who wrote
+# since it left have answered it. Each owner is queried separately, in turn: otherwise thousands of one owner's rows
+# would fill the batch.
 CANDIDATES = """
 WITH steps AS (
     SELECT s.id, s.reminder_id, m.owner_id, s.after_hours, s.urgency,
@@ -52,6 +53,7 @@ FROM owners CROSS JOIN LATERAL (
      JOIN delivery_run r ON r.reminder_id = w.reminder_id AND r.kind = 'reminder' AND r.sent + r.unconfirmed > 0
       AND (r.finished_at IS NULL OR r.finished_at > w.too_old)
      JOIN delivery_runtarget t ON t.run_id = r.id AND t.status IN ('sent', 'unconfirmed') AND t.settled_at > w.too_old
+      AND t.returned_at IS NULL
      WHERE w.owner_id = owners.owner_id AND w.comes_first
       AND NOT EXISTS (SELECT 1 FROM reminders_followup f WHERE f.target_id = t.id)
      LIMIT %(most)s)
@@ -61,6 +63,8 @@ FROM owners CROSS JOIN LATERAL (
      JOIN reminders_followup f ON f.step_id = w.step_before AND f.status = 'sent' AND f.ended_at > w.too_old
      WHERE w.owner_id = owners.owner_id
       AND NOT EXISTS (SELECT 1 FROM reminders_followup g WHERE g.target_id = f.target_id AND g.step_id = w.id)
+      AND NOT EXISTS (SELECT 1 FROM delivery_runtarget b
+                      WHERE b.id IN (f.target_id, f.sent_as_id) AND b.returned_at IS NOT NULL)
      LIMIT %(most)s)
 ) found
 ORDER BY row_number() OVER (PARTITION BY owners.owner_id ORDER BY urgency <> 'high', since), since LIMIT %(most)s

@@ -22,12 +22,14 @@ from reminders.models import FollowUp
 WHY_NOT = """
     CASE WHEN p.opted_out_at IS NOT NULL THEN 'opted out'
          WHEN p.blocked_at IS NOT NULL THEN 'blocked'
+         WHEN p.undeliverable_at IS NOT NULL THEN 'undeliverable'
          WHEN p.archived_at IS NOT NULL THEN 'no longer reachable'
          WHEN p.converted_at IS NOT NULL THEN 'converted'
          WHEN p.cooldown_until > %(now)s THEN 'cooling down'
          WHEN p.cooldown_until IS NULL AND p.attempts >= COALESCE(m.follow_up_max_attempts, %(most)s)
               THEN 'at the maximum'
          WHEN p.cooldown_until IS NULL AND p.not_interested_at IS NOT NULL THEN 'not interested'
+         WHEN t.returned_at IS NOT NULL THEN 'message returned'
          WHEN f.step_id IS NULL THEN 'step removed'
          WHEN m.archived_at IS NOT NULL OR m.status = 'off' THEN 'reminder switched off'
          ELSE '' END

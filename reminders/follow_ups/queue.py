@@ -64,6 +64,7 @@ def contact_of(recipient: Recipient) -> Contact:
         converted=recipient.converted_at is not None,
         opted_out=recipient.opted_out_at is not None,
         blocked=recipient.blocked_at is not None,
+        undeliverable=recipient.undeliverable_at is not None,
         archived=recipient.archived_at is not None,
     )
 

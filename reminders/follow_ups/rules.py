@@ -15,6 +15,7 @@ class Reason(StrEnum):
     REPLIED = "replied"
     OPTED_OUT = "opted out"
     BLOCKED = "blocked"
+    UNDELIVERABLE = "undeliverable"
     UNREACHABLE = "no longer reachable"
     CONVERTED = "converted"
     COOLING_DOWN = "cooling down"
@@ -24,6 +25,7 @@ class Reason(StrEnum):
     STEP_REMOVED = "step removed"
     ACCOUNT_GONE = "account archived"
     NOT_DELIVERED = "not delivered"
+    RETURNED = "message returned"
 
 
 class Refusal(StrEnum):
@@ -43,6 +45,7 @@ class Contact:
     converted: bool = False
     opted_out: bool = False
     blocked: bool = False
+    undeliverable: bool = False
     archived: bool = False
 
 
@@ -76,6 +79,7 @@ def why_not(contact: Contact, *, now: datetime, most: int) -> Reason | None:
     reasons = (
         (contact.opted_out, Reason.OPTED_OUT),
         (contact.blocked, Reason.BLOCKED),
+        (contact.undeliverable, Reason.UNDELIVERABLE),
         (contact.archived, Reason.UNREACHABLE),
         (contact.converted, Reason.CONVERTED),
         (contact.cooldown_until is not None, Reason.COOLING_DOWN),

@@ -94,6 +94,8 @@ def _locked(rows: QuerySet[FollowUp]) -> list[FollowUp]:
 
 def _why_not(follow_up: FollowUp, now: datetime) -> Reason | None:
     reminder = follow_up.target.run.reminder
+    if follow_up.target.returned_at is not None:
+        return Reason.RETURNED
     if follow_up.step is None:
         return Reason.STEP_REMOVED
     if queue.silenced(reminder):

@@ -131,6 +131,7 @@ def add_up(run: Run) -> None:
     states = RunTarget.objects.filter(run=run).values_list("status").annotate(Count("pk"))
     assert {name: getattr(run, name) for name in COUNTERS if getattr(run, name)} == dict(states)
     assert run.total == sum(count for _, count in states)
+    assert run.returned == run.targets.filter(status="sent", returned_at__isnull=False).count()
     if run.status in SETTLED_RUN:
         assert (run.pending, run.sending) == (0, 0)
 

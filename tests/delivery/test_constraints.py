@@ -32,6 +32,7 @@ COUNTS = ("total", "pending", "sending", "sent", "failed", "skipped", "unconfirm
 UNDER_WAY = {"pending": 7, "sending": 3}
 CLAIMED = {"claimed": True}
 BEGUN = {"begun": True}
+RETURNED = {"returned": True}
 
 REFUSALS = [
     *(
@@ -155,6 +156,9 @@ REFUSALS = [
         )
         for status in ("pending", "sent", "failed", "skipped", "unconfirmed")
     ),
+    changed("more returned than sent", "run_returned_were_sent", RunFactory, {"sent": 1}, returned=2),
+    changed("a return of no kind", "target_returned_of_a_kind", RunTargetFactory, RETURNED, return_kind=""),
+    changed("a kind of no return", "target_returned_of_a_kind", RunTargetFactory, RETURNED, returned_at=None),
     doubled(
         "one file uploaded twice for one run and account",
         "media_uploaded_once",

@@ -22,6 +22,9 @@ TITLES = (
     "read_at",
     "provider_id",
     "wording",
+    "returned_at",
+    "return_kind",
+    "return_reason",
 )
 ERROR = TITLES.index("error")
 COLUMNS = ("recipient__name", "recipient__address", "account__name", *TITLES[3:-1])

@@ -14,10 +14,12 @@ from delivery.models import Run, RunTarget
 from delivery.run_actions import BATCHES, Action
 from delivery.states import TargetStatus
 
-# The statuses that need a decision come first.
+RETURNED = "returned"  # sent, and reported as failed later
+# What needs a decision comes first.
 ORDER = (
     TargetStatus.UNCONFIRMED,
     TargetStatus.FAILED,
+    RETURNED,
     TargetStatus.SENDING,
     TargetStatus.PENDING,
     TargetStatus.SENT,
@@ -63,7 +65,7 @@ class TargetList:
 def target_list(run: Run, address: QueryDict) -> TargetList:
     search = address.get("q", "").replace("\0", "").strip()[:LONGEST]
     chosen = chosen_status(run, address.get("status", ""))
-    rows, too_many = _found(run, search) if search else (_of(run).filter(status=chosen), False)
+    rows, too_many = _found(run, search) if search else (_in(run, chosen), False)
     has_causes = chosen in WITH_CAUSES and not search and run.details_removed_at is None
     return TargetList(
         chosen=chosen,
@@ -94,6 +96,13 @@ def _of(run: Run) -> QuerySet[RunTarget]:
     # Not joined: the planner would rather look through millions of targets than trust that each has a recipient.
     accounts = Prefetch("account", Account.objects.defer("credentials"))
     return RunTarget.objects.filter(run=run).prefetch_related("recipient", accounts)
+
+
+def _in(run: Run, chosen: str) -> QuerySet[RunTarget]:
+    """Return the targets of one tab."""
+    if chosen == RETURNED:
+        return _of(run).filter(returned_at__isnull=False, status=TargetStatus.SENT)
+    return _of(run).filter(status=chosen)
 
 
 def _found(run: Run, search: str) -> tuple[QuerySet[RunTarget], bool]:

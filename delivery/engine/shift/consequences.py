@@ -43,14 +43,16 @@ class Consequences:
             await state.drop_agenda()
 
     async def _tripped(self, counts: Counts, *, doubts: bool) -> bool:
-        if not conf.trips(counts.sent, counts.failed + (counts.unconfirmed if doubts else 0)):
+        bad = counts.failed + counts.returned + (counts.unconfirmed if doubts else 0)
+        if not conf.trips(counts.sent - counts.returned, bad):
             return False
         trip = partial(lifecycle.trip, counts.run_id, doubts=doubts)
         return bool(await self.state.batches.ask_about(counts.run_id, trip))
 
     def _errors_change_pace(self, counts: Counts) -> bool:
         """Decide whether the errors of a run ask for another pace than that of the permits taken for it (P6)."""
-        slowed = conf.slows(counts.sent, counts.failed + counts.unconfirmed)
+        bad = counts.failed + counts.unconfirmed + counts.returned
+        slowed = conf.slows(counts.sent - counts.returned, bad)
         return self.state.slowed.get(counts.run_id, slowed) != slowed
 
     async def pause_run(self, run_id: int, why: str) -> None:

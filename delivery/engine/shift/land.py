@@ -17,7 +17,8 @@ from delivery.engine.shift.consequences import Consequences
 from delivery.engine.shift.outgoing import Outgoing, landing_of
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
-from delivery.outcomes import NEVER_LEFT, HeldBack, Sent, ServerError, Unknown
+from delivery.inbound import returns
+from delivery.outcomes import NEVER_LEFT, HeldBack, Rejected, Sent, ServerError, Unknown
 from delivery.states import TargetStatus, WaitReason
 
 log = structlog.get_logger(__name__)
@@ -94,6 +95,7 @@ class Landings:
             counters.tally(
                 counters.MESSAGES, account=str(whose.account_id), action=whose.action, outcome=landing.outcome
             )
+        await self._keep_from_dead_addresses(results)
         for (outgoing, landed), landing in zip(results, landings, strict=True):
             await self._came_down(outgoing, landed, landing)
         if clean := sum(isinstance(landed.outcome, Sent) for _, landed in results):
@@ -103,6 +105,16 @@ class Landings:
         bad = {landing.whose.run_id for landing in landings if landing.status in BAD}
         for run in counts:
             await self.consequences.for_run(run, doubts=run.run_id in bad)
+
+    async def _keep_from_dead_addresses(self, results: list[tuple[Outgoing, Landed]]) -> None:
+        """Mark recipients whom the service does not know: every further message to them harms the account (L4)."""
+        refused = {
+            outgoing.target_id: landed.outcome.reason
+            for outgoing, landed in results
+            if isinstance(landed.outcome, Rejected) and landed.outcome.dead_address
+        }
+        if refused:
+            await self.state.batches.ask(partial(returns.refused, self.state.account, refused))
 
     async def _shared(self, results: list[tuple[Outgoing, Landed]]) -> set[int]:
         """Return the targets at their last attempt whose failures others met too: their service is unsteady.

@@ -91,7 +91,10 @@ class Refill:
         if never := permits.why_never(len(run.parts)):
             await self.consequences.pause_run(run.run_id, never)
             return
-        state.slowed[run.run_id] = conf.slows(turn.run.sent, turn.run.failed)
+        slows = conf.slows(turn.run.sent, turn.run.failed)
+        if slows and not state.slowed.get(run.run_id):
+            log.info("run_slowed", run=run.run_id, account=state.account.pk, error_rate=_error_rate(turn))
+        state.slowed[run.run_id] = slows
         held = [*state.in_flight.values(), *state.agenda.messages()]
         answer = await state.batches.ask(
             partial(

@@ -52,6 +52,7 @@ TEXTS = (
 # The button by which Meta's marketing templates offer to opt out.
 STOP_BUTTON = "stop promotions"
 WANTED = {"stop": False, "resume": True}
+NOT_THERE = frozenset({131026})  # the number is not on WhatsApp
 STOPPED_MARKETING = 131050  # a message failed, because its recipient had stopped them
 
 
@@ -175,6 +176,8 @@ def _receipt(
     if code == STOPPED_MARKETING and (number or hidden):
         sender = canonical(number) if number else hidden
         yield ConsentTold(event_id=f"consent:{told}", sender=sender, wanted=False, at=when)
+    if code in NOT_THERE and state is ReceiptState.FAILED:
+        state = ReceiptState.BOUNCED
     yield Receipt(
         event_id=f"receipt:{told}:{state}",
         provider_id=told,

@@ -1,4 +1,4 @@
-"""Reads the e-mails in a mailbox as events: answers of people, and failed deliveries.
+"""Reads the e-mails in a mailbox as events: answers of people, failed deliveries and complaints.
 
 Strangers write these e-mails, so they are read within fixed bounds (`mail/mime.py`), and one that cannot be read is
 skipped with a reason: one e-mail never stops those behind it.
@@ -7,12 +7,13 @@ skipped with a reason: one e-mail never stops those behind it.
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import getaddresses
 from enum import StrEnum
 
+from delivery.outcomes import is_dead_status
 from delivery.transports.base import Inbound, InboundEvent, Receipt, ReceiptState, sendable
 from delivery.transports.mail.authentication import Verdict, verdict
 from delivery.transports.mail.automatic import is_automatic
@@ -36,6 +37,8 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 LONGEST_SENDER = 1_000
+_ENHANCED = re.compile(r"\b5\.\d{1,3}\.\d{1,3}\b")
+COMPLAINTS = frozenset({"abuse", "fraud"})
 
 
 class PassedOver(StrEnum):
@@ -63,7 +66,7 @@ def event_of(raw: bytes, *, reader: Reader, now: datetime) -> InboundEvent | Pas
         mail = part_of(raw)
         name = mail.first("message-id") or hashlib.sha256(raw).hexdigest()
         if mail.kind == "multipart/report":
-            return _bounce(mail, name, now)
+            return _report(mail, name, now)
         return _reply(mail, name, reader, now)
     except Exception:
         # Whatever the error is, the e-mails behind this one must be read.
@@ -125,27 +128,43 @@ def _answered(mail: Part, domain: str) -> Iterator[str]:
     return (name for name in last_first if is_sealed(name, domain))
 
 
-def _bounce(mail: Part, name: str, now: datetime) -> Receipt | PassedOver:
-    """Return the receipt where the e-mail reports that one of our messages failed for good."""
+def _report(mail: Part, name: str, now: datetime) -> Receipt | PassedOver:
+    """Return the receipt where the e-mail reports that one of our messages failed for good, or was unwanted."""
     parts = parts_of(mail)
+    ours = next((found for part in parts if (found := _original_id(part))), "")
+    told = _complaint(parts) or _failure(parts)
+    if told is None or not ours:
+        return PassedOver.NO_FAILURE
+    state, reason = told
+    words = " ".join(sendable(reason).split())[:200]
+    return Receipt(event_id=name, provider_id=ours, state=state, at=now, reason=words)
+
+
+def _failure(parts: Sequence[Part]) -> tuple[ReceiptState, str] | None:
+    """Return what a report of delivery says of the first recipient who failed (RFC 3464); None where nobody did."""
     told = [
-        group
-        for part in parts
-        if part.kind == "message/delivery-status"
-        for group in groups_of(part.content())
+        group for part in _of_kind(parts, "message/delivery-status") for group in groups_of(part.content())
     ]
     failed = next((group for group in told if group.first("action").lower() == "failed"), None)
-    ours = next((found for part in parts if (found := _original_id(part))), "")
-    if failed is None or not ours:
-        return PassedOver.NO_FAILURE
-    reason = failed.first("diagnostic-code") or failed.first("status")
-    return Receipt(
-        event_id=name,
-        provider_id=ours,
-        state=ReceiptState.FAILED,
-        at=now,
-        reason=" ".join(sendable(reason).split())[:200],
-    )
+    if failed is None:
+        return None
+    status, reason = failed.first("status"), failed.first("diagnostic-code")
+    # Many servers report 5.0.0, and say more in the answer that they quote.
+    dead = any(is_dead_status(code) for code in (status.strip(), *_ENHANCED.findall(reason)))
+    return (ReceiptState.BOUNCED if dead else ReceiptState.FAILED), reason or status
+
+
+def _complaint(parts: Sequence[Part]) -> tuple[ReceiptState, str] | None:
+    """Return the complaint in a feedback report of a mail provider (RFC 5965); None where there is none."""
+    for part in _of_kind(parts, "message/feedback-report"):
+        for group in groups_of(part.content()):
+            if group.first("feedback-type").strip().lower() in COMPLAINTS:
+                return ReceiptState.COMPLAINED, "the recipient marked the e-mail as spam"
+    return None
+
+
+def _of_kind(parts: Sequence[Part], kind: str) -> Iterator[Part]:
+    return (part for part in parts if part.kind == kind)
 
 
 def _original_id(part: Part) -> str:

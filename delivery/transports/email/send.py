@@ -18,6 +18,7 @@ from delivery.outcomes import (
     Sent,
     ServerError,
     TryAgain,
+    Unknown,
     Unreachable,
 )
 from delivery.transports.base import (
@@ -195,9 +196,10 @@ class EmailTransport(Transport):
             content=written_out(mail),
         )
         outcome = self._connections.deliver(envelope, seconds=seconds, look=look)
-        return (
-            Sent(provider_id=self._sender.message_id(message, key)) if isinstance(outcome, Sent) else outcome
-        )
+        # Of a message in doubt the id is known too: a report that it came back names it.
+        if isinstance(outcome, Sent | Unknown):
+            return replace(outcome, provider_id=self._sender.message_id(message, key))
+        return outcome
 
     async def _in_thread(self, work: Callable[[float], Outcome], seconds: float) -> Outcome:
         """Run `work` in a thread, with the seconds that are left when a thread is free.

@@ -27,7 +27,7 @@ from delivery.transports.base import (
 )
 from delivery.transports.base import Inbound as Message
 from reminders.conversations import replies
-from tests.factories import AccountFactory, InboundFactory, RecipientFactory, RunTargetFactory
+from tests.factories import AccountFactory, InboundFactory, RecipientFactory, RunFactory, RunTargetFactory
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 NUMBERS = iter(range(10**6))
@@ -53,7 +53,7 @@ def take(account: Account, *events: InboundEvent) -> None:
 
 @pytest.fixture
 def target(db: None) -> RunTarget:
-    return RunTargetFactory.create(sent=True)
+    return RunTargetFactory.create(sent=True, run=RunFactory.create(sent=1))
 
 
 # Receipts
@@ -121,8 +121,8 @@ def test_another_accounts_receipt_touches_nothing(target: RunTarget) -> None:
 def test_a_failure_that_is_told_later_is_shown_and_the_target_stays_sent(target: RunTarget) -> None:
     take(target.account, receipt(target, ReceiptState.FAILED, reason="463"))
     target.refresh_from_db()
-    assert (target.status, target.delivered_at) == ("sent", None)
-    assert target.error == "Taken, but reported as not delivered later: 463."
+    assert (target.status, target.delivered_at, target.error) == ("sent", None, "")
+    assert (target.returned_at, target.return_kind, target.return_reason) == (NOON, "temporary", "463")
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_a_part_that_failed_shows_on_the_whole_message(album: RunTarget) -> None
     take(album.account, *(of_part(part, ReceiptState.READ, NOON) for part in (album.provider_id, "part-0")))
     album.refresh_from_db()
     assert (album.delivered_at, album.read_at) == (None, None)
-    assert album.error == "Taken, but reported as not delivered later."
+    assert (album.returned_at, album.return_kind) == (NOON, "temporary")
 
 
 def test_nothing_has_arrived_while_parts_are_still_to_be_sent(db: None) -> None:

@@ -26,7 +26,7 @@ from delivery.transports.networks.allowed import allowed_networks
 from reminders.conversations import replies
 from tests.delivery.transports.harness import HASTY, PATIENT, SECRET, port_without_server
 from tests.delivery.transports.mailbox_server import USER, MailboxServer
-from tests.factories import AccountFactory, RecipientFactory, RunTargetFactory
+from tests.factories import AccountFactory, RecipientFactory, RunFactory, RunTargetFactory
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 BOUNCE = """From: MAILER-DAEMON@mx.example
@@ -128,10 +128,43 @@ def test_a_message_that_came_back_has_failed(kind: str) -> None:
     assert read(BOUNCE.format(action="failed", kind=kind).encode()) == Receipt(
         event_id="<bounce-1@mx.example>",
         provider_id="<run-1-0@school.example>",
-        state=ReceiptState.FAILED,
+        state=ReceiptState.BOUNCED,
         at=NOW,
         reason="smtp; 550 5.1.1 No such user",
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "diagnostic", "state"),
+    [
+        ("5.1.1", "smtp; 550 5.1.1 No such user", ReceiptState.BOUNCED),
+        ("5.0.0", "smtp; 550 5.1.10 Recipient not found", ReceiptState.BOUNCED),  # the answer says more
+        ("5.2.2", "smtp; 552 5.2.2 Mailbox full", ReceiptState.FAILED),
+        ("5.7.1", "smtp; 550 5.7.1 Refused by policy", ReceiptState.FAILED),
+        ("5.4.14", "", ReceiptState.FAILED),
+    ],
+)
+def test_only_some_bounces_say_that_nobody_is_there(
+    status: str, diagnostic: str, state: ReceiptState
+) -> None:
+    told = BOUNCE.format(action="failed", kind="message/rfc822").replace("5.1.1\n", f"{status}\n")
+    report = read(told.replace("smtp; 550 5.1.1 No such user", diagnostic).encode())
+    assert isinstance(report, Receipt)
+    assert report.state is state
+
+
+@pytest.mark.parametrize(
+    ("kind", "complains"), [("abuse", True), ("Fraud", True), ("opt-out", False), ("not-spam", False)]
+)
+def test_a_feedback_report_of_a_mail_provider_is_a_complaint(kind: str, complains: bool) -> None:
+    told = BOUNCE.format(action="delayed", kind="message/rfc822").replace(
+        "message/delivery-status", "message/feedback-report"
+    )
+    raw = told.replace("Reporting-MTA: dns; mx.example\n\n", f"Feedback-Type: {kind}\n")
+    event = read(raw.encode())
+    assert isinstance(event, Receipt) is complains
+    if isinstance(event, Receipt):
+        assert event.state is ReceiptState.COMPLAINED
 
 
 def test_a_delay_is_no_failure() -> None:
@@ -247,10 +280,14 @@ def test_every_recipient_of_a_run_has_a_seal_of_their_own() -> None:
 
 
 def test_a_message_that_came_back_shows_on_its_target(account: Account) -> None:
-    target = RunTargetFactory.create(account=account, sent=True, provider_id="<run-1-0@school.example>")
+    run = RunFactory.create(sent=1)
+    target = RunTargetFactory.create(
+        account=account, run=run, sent=True, provider_id="<run-1-0@school.example>"
+    )
     take(account, BOUNCE.format(action="failed", kind="message/rfc822").encode())
     target.refresh_from_db()
-    assert target.error == "Taken, but reported as not delivered later: smtp; 550 5.1.1 No such user."
+    assert (target.return_kind, target.return_reason) == ("permanent", "smtp; 550 5.1.1 No such user")
+    assert target.recipient.undeliverable_at is not None
 
 
 def test_accounts_without_a_mailbox_hold_up_nobody(account: Account) -> None:
