@@ -20,6 +20,7 @@ M = TypeVar("M", bound=Model)
 OWNER_PATHS = {
     "accounts.AddressAlias": "account__owner",
     "accounts.GroupSync": "account__owner",
+    "accounts.HealthChange": "account__owner",
     "accounts.Limit": "account__owner",
     "accounts.RefusedReports": "account__owner",
     "accounts.SenderDomain": "account__owner",
@@ -28,6 +29,7 @@ OWNER_PATHS = {
     "accounts.TestMessage": "account__owner",
     "accounts.ImportRow": "job__owner",
     "accounts.User": "pk",
+    "activity.AccountDay": "account__owner",
     "activity.Inbound": "account__owner",
     "activity.PushSubscription": "user",
     "delivery.MediaHandle": "run__owner",

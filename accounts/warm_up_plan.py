@@ -1,5 +1,7 @@
 """Warm-up: a new account's daily cap, which grows after every day without trouble (SPEC P11). Pure."""
 
+from datetime import timedelta
+
 from accounts.profiles import PROFILES, WarmUp
 
 TROUBLE_SHARE = 0.05  # share of a day's messages that failed; above it the day had trouble
@@ -20,6 +22,20 @@ def begins_again(before: WarmUp | None, after: WarmUp | None) -> bool:
 def cap(plan: WarmUp, clean_days: int) -> int:
     """Return the messages per day after so many days without trouble."""
     return min(plan.ceiling, plan.start + plan.step * clean_days)
+
+
+REST = timedelta(hours=72)  # without a message; services forget an account that is silent for so long
+
+
+def after_rests(plan: WarmUp | None, clean_days: int, rests: int) -> int:
+    """Return the days that still count after so many rests of 72 hours without a message: half of them each time.
+
+    Days beyond those that reach the ceiling do not count.
+    """
+    if plan is None or rests <= 0:
+        return clean_days
+    enough = max(0, -(-(plan.ceiling - plan.start) // plan.step))
+    return min(clean_days, enough) >> min(rests, 32)
 
 
 def curve(plan: WarmUp, clean_days: int, *, most: int = 366) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from accounts.admin.lists import moment_column, pill_column
 from accounts.admin.roles import RoleAdmin, ViewAdmin
-from activity.models import Attempt, Inbound, Notification, PushSubscription
+from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
 from delivery.admin.rows import Ordering, RunRowsAdmin, WithinRunFilter
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
 
@@ -44,6 +44,18 @@ class AttemptAdmin(RunRowsAdmin[Attempt]):
         if "account__id__exact" in request.GET:
             return ("-action", "-at", "-id")  # the index `attempt_limits`, backwards
         return super().get_ordering(request)
+
+
+@admin.register(AccountDay)
+class AccountDayAdmin(ViewAdmin[AccountDay]):
+    """What happened to the messages of each account, day by day; its health is judged from it."""
+
+    list_display = ("account", "day", "sent", "failed", "returned", "complained", "replies", "opt_outs")
+    list_select_related = ("account",)
+    unread = ("account__credentials",)
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (("account", "day"), ("sent", "failed"), ("returned", "complained"), ("replies", "opt_outs"))
 
 
 @admin.register(Inbound)

@@ -55,6 +55,7 @@ class DeliveryConfig(AppConfig):
             periodic.plan_reports,
             periodic.plan_sender_domains,
             periodic.plan_imports,
+            periodic.plan_health,
             periodic.plan_pruning,
             periodic.plan_ledger_months,
         )

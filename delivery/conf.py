@@ -94,7 +94,7 @@ def longest_send(*, with_file: bool) -> timedelta:
 def slow_down(account: Account) -> SlowDown:
     """Return how much slower the account sends at the moment, and how it recovers."""
     return SlowDown(
-        factor=account.slow_factor,
+        factor=account.slowness,
         clean=account.clean_sends,
         by=settings.SLOW_DOWN_FACTOR,
         every=settings.SLOW_DOWN_RECOVERY_SENDS,

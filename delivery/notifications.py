@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from zoneinfo import ZoneInfo
 
+from django.utils import timezone
+
 from accounts.models import Account
 from activity.models import Notification
 from activity.notify import tell
@@ -97,6 +99,20 @@ def account_in_trouble(account: Account) -> None:
     body = f"Since {since:%H:%M}: {account.trouble.rstrip('.')}. Paceline keeps trying and continues when it works."
     title = f"{account} cannot send"
     tell(account.owner_id, Kind.ACCOUNT, key=key, title=title, body=body, url=f"/accounts/{account.pk}/")
+
+
+def account_unhealthy(account: Account, what: str, reason: str) -> None:
+    """Notify the owner that an account was slowed down or paused for its health, once per change."""
+    key = f"account:{account.pk}:health:{account.health}:{timezone.now():%Y%m%d%H%M}"
+    title = f"{account} {what}"[:120]
+    tell(
+        account.owner_id,
+        Kind.ACCOUNT,
+        key=key,
+        title=title,
+        body=reason[:500],
+        url=f"/accounts/{account.pk}/",
+    )
 
 
 def account_back(account: Account) -> None:

@@ -41,6 +41,15 @@ def plan_reports() -> None:
     )
 
 
+def plan_health() -> None:
+    plan(
+        "Paceline's account health",
+        task="delivery.watch_health",
+        description="Counts messages that came back; slows down and pauses accounts with too many of them.",
+        every=120,
+    )
+
+
 def plan_pruning() -> None:
     plan(
         "Paceline's pruning",

@@ -32,10 +32,13 @@ class PauseReason(StrEnum):
     OPERATOR = "operator"
     ACCOUNT_OFFLINE = "account_offline"
     ACCOUNT_FLAGGED = "account_flagged"
+    ACCOUNT_HEALTH = "account_health"  # too many of the account's messages came back
 
 
 # Runs paused for these reasons continue by themselves once the account may send again.
-GO_ON_WITH_THEIR_ACCOUNT = frozenset({PauseReason.ACCOUNT_OFFLINE, PauseReason.ACCOUNT_FLAGGED})
+GO_ON_WITH_THEIR_ACCOUNT = frozenset(
+    {PauseReason.ACCOUNT_OFFLINE, PauseReason.ACCOUNT_FLAGGED, PauseReason.ACCOUNT_HEALTH}
+)
 
 
 class TargetStatus(StrEnum):

@@ -7,6 +7,7 @@ from config.celery import app
 from delivery.engine import clock_reading, wakeups, workers
 from delivery.engine import pump as engine
 from delivery.engine import tick as ticking
+from delivery.health import judge
 from delivery.inbound import hidden_addresses, polling
 from delivery.limits import warm_up
 from delivery.sender_domain import check as sender_domain
@@ -68,6 +69,12 @@ def tick() -> None:
     saw_beat()
     if not clock_reading.why_not():
         ticking.tick()
+
+
+@app.task(name="delivery.watch_health", expires=100)
+def watch_health() -> None:
+    if not clock_reading.why_not():
+        judge.watch(now=timezone.now())
 
 
 @app.task(name="delivery.judge_days", expires=10)

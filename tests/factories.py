@@ -22,6 +22,7 @@ from accounts.models import (
     AddressAlias,
     ConsentChange,
     GroupSync,
+    HealthChange,
     Import,
     ImportRow,
     Limit,
@@ -36,7 +37,7 @@ from accounts.models import (
     User,
 )
 from accounts.models.account import Action, Channel
-from activity.models import Attempt, Inbound, Notification, PushSubscription
+from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from api.scopes import Scope
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
@@ -534,6 +535,24 @@ class AttemptFactory(Factory[Attempt]):
     outcome = Attempt.Outcome.SENT
     provider_id = Sequence(lambda n: f"provider-{n}")
     took_ms = 120
+
+
+class AccountDayFactory(Factory[AccountDay]):
+    class Meta:
+        model = AccountDay
+
+    account = SubFactory(AccountFactory)
+    day = LazyFunction(lambda: timezone.now().date())
+
+
+class HealthChangeFactory(Factory[HealthChange]):
+    class Meta:
+        model = HealthChange
+
+    account = SubFactory(AccountFactory)
+    move = HealthChange.Move.SLOWED
+    at = now()
+    why = "9 of 60 messages failed."
 
 
 class InboundFactory(Factory[Inbound]):

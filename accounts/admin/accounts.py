@@ -13,6 +13,7 @@ from accounts.models import (
     Account,
     AddressAlias,
     GroupSync,
+    HealthChange,
     Limit,
     OwnAddress,
     RefusedReports,
@@ -55,7 +56,7 @@ class AccountAdmin(KeptAdmin[Account]):
     form = AccountForm
     page = "accounts:page"
     list_display = ("name", "state", "waiting", "wakes", "owner", "channel", "transport", "profile")
-    list_filter = ("status", "channel", "transport", "profile", ArchivedFilter)
+    list_filter = ("status", "health", "channel", "transport", "profile", ArchivedFilter)
     list_select_related = ("owner", "status_by")
     unread = ("credentials",)
     search_fields = ("name", "^own_address", "^owner__username")
@@ -75,6 +76,9 @@ class AccountAdmin(KeptAdmin[Account]):
         "waiting_until",
         "waiting_detail",
         "held_until",
+        "health",
+        "health_reason",
+        "health_until",
         "slow_factor",
         "clean_sends",
         "trouble_kind",
@@ -151,6 +155,7 @@ class AccountAdmin(KeptAdmin[Account]):
                     ("wake_at", "waiting", "waiting_until"),
                     "waiting_detail",
                     ("slow_factor", "clean_sends", "held_until"),
+                    ("health", "health_until", "health_reason"),
                     ("trouble_kind", "trouble", "trouble_since", "trouble_count"),
                     ("warmup_clean_days", "warmup_counted_on"),
                     "fence",
@@ -203,6 +208,21 @@ class AddressAliasAdmin(ViewAdmin[AddressAlias]):
     fields = ("account", ("alias", "address"), ("source", "learnt_at"))
 
     learnt = moment_column("learnt_at", "Learned")
+
+
+@admin.register(HealthChange)
+class HealthChangeAdmin(ViewAdmin[HealthChange]):
+    """What was slowed down, paused and lifted for the health of accounts, and by whom."""
+
+    list_display = ("account", "move", "moment", "why", "by")
+    list_select_related = ("account", "by")
+    unread = ("account__credentials",)
+    list_filter = ("move",)
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (("account", "move"), ("at", "by"), "why")
+
+    moment = moment_column("at", "When")
 
 
 @admin.register(RefusedReports)

@@ -1,4 +1,5 @@
 from accounts.models.account import Account, Limit
+from accounts.models.health import HealthChange
 from accounts.models.importing import Import, ImportRow
 from accounts.models.own_address import OwnAddress, TestMessage
 from accounts.models.people import TeamMate, User
@@ -13,6 +14,7 @@ __all__ = [
     "AddressAlias",
     "ConsentChange",
     "GroupSync",
+    "HealthChange",
     "Import",
     "ImportRow",
     "Limit",

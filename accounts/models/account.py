@@ -70,6 +70,13 @@ class Account(models.Model):
         SERVER_ERRORS = "server_errors", "The service answers with errors"
         IN_DOUBT = "in_doubt", "The service does not say whether messages arrived"
 
+    class Health(models.TextChoices):
+        """What follows from the share of messages that fail or come back (SPEC L3)."""
+
+        GOOD = "", "Good"
+        SLOW = "slow", "Slowed down"
+        PAUSED = "paused", "Paused"
+
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="accounts")
     name = models.CharField(max_length=100)
     channel = models.CharField(max_length=20, choices=Channel)
@@ -199,6 +206,26 @@ class Account(models.Model):
         help_text="Failures in a row that were not caused by a recipient.",
     )
 
+    health = models.CharField(
+        max_length=10, choices=Health, blank=True, default="", db_default="", editable=False
+    )
+    health_reason = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The figure for which it is slowed down or paused, and a remedy.",
+    )
+    health_until = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When it continues by itself."
+    )
+    health_from = models.DateField(
+        null=True, blank=True, editable=False, help_text="Earlier days count no more: it started afresh."
+    )
+    health_base = models.JSONField(
+        null=True, blank=True, editable=False, help_text="The counts of that day before it started afresh."
+    )
+
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)
 
@@ -224,6 +251,11 @@ class Account(models.Model):
             models.CheckConstraint(
                 condition=Q(trouble_kind__in=TROUBLES),
                 name="account_trouble_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(health__in=["", "slow"], health_until__isnull=True)
+                | Q(health="paused", health_until__isnull=False),
+                name="account_health_known",
             ),
             models.CheckConstraint(
                 condition=Q(slow_factor__gte=1), name="account_never_faster_than_its_limits"
@@ -252,6 +284,11 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def slowness(self) -> float:
+        """Return the factor by which gaps are longer: after warnings of the service, and for the account's health."""
+        return self.slow_factor * (settings.HEALTH_SLOW_FACTOR if self.health == self.Health.SLOW else 1.0)
 
     @property
     def warm_up(self) -> WarmUp | None:

@@ -122,7 +122,7 @@ def _allowed() -> GaugeMetricFamily:
     limits = limits_for(asked)
     rates: dict[tuple[str, ...], float] = {}
     for account, action in asked:
-        gap = pacing.usual_gap(limits[account.pk, action]) * account.slow_factor
+        gap = pacing.usual_gap(limits[account.pk, action]) * account.slowness
         if gap > 0:  # without any gap there is nothing to compare with
             key: tuple[str, ...] = (str(account.pk), action) if each else (action,)
             rates[key] = rates.get(key, 0.0) + 60 / gap
@@ -147,7 +147,7 @@ def _counts(name: str, text: str, label: str, sql: str) -> GaugeMetricFamily:
     return family
 
 
-def _rows(sql: str, arguments: Sequence[int] = ()) -> list[tuple[Any, ...]]:
+def _rows(sql: str, arguments: Sequence[float] = ()) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, arguments)
         return list(cursor.fetchall())

@@ -70,6 +70,7 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
         "check_connection",
         "read_groups",
         "unlock",
+        "lift_health",
         "log_out",
         "archive",
         "unarchive",
@@ -109,6 +110,8 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
             yield Button(action="read_groups", label="Read groups")
         if row.first_contacts_until:
             yield Button(action="unlock", label="Allow messages to new people")
+        if row.health:
+            yield Button(action="lift_health", label="Send at full speed again")
         if can.pairing and row.status != Status.UNPAIRED:
             yield Button(action="log_out", label="Log out", gives_up=True)
         yield Button(action="archive", label="Archive", gives_up=True)
@@ -149,6 +152,10 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
     @admin.action(description="Allow the selected accounts to write to new people", permissions=["view"])
     def unlock(self, request: HttpRequest, chosen: Chosen) -> HttpResponse | None:
         return self.each(request, chosen, first_contacts.unlock, "Messages to new people allowed")
+
+    @admin.action(description="Lift what health holds back in the selected accounts", permissions=["view"])
+    def lift_health(self, request: HttpRequest, chosen: Chosen) -> HttpResponse | None:
+        return self.each(request, chosen, lifecycle.lift_health, "Full speed again")
 
     @admin.action(description="Log the selected accounts out of their service", permissions=["view"])
     def log_out(self, request: HttpRequest, chosen: Chosen) -> HttpResponse | None:

@@ -82,7 +82,7 @@ def _drained(account: Account, late: NextRun, fresh: NextRun | None, now: dateti
         next_planned=fresh.not_before if fresh is not None else None,
         room=fresh is None or _has_room(account, late, limits, now),
     )
-    gap = timedelta(seconds=limits.gap_max * account.slow_factor * settings.MINUTE_SECONDS / 60)
+    gap = timedelta(seconds=limits.gap_max * account.slowness * settings.MINUTE_SECONDS / 60)
     match turn(drain, work, _last_send(account, late.action, now), now, gap=gap):
         case Sleep(until=until):
             planned = fresh is not None and until == fresh.not_before

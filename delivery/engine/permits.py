@@ -306,7 +306,7 @@ class Permits:
         return [round(self._stretched(gap, error_rate)) for gap in gaps]
 
     def _stretched(self, gap_ms: float, error_rate: float) -> float:
-        slower = self.account.slow_factor * settings.MINUTE_SECONDS / 60
+        slower = self.account.slowness * settings.MINUTE_SECONDS / 60
         return conf.delay(gap_ms / 1000, error_rate) * slower * 1000
 
     def _remind(self, now_ms: int, cost: int, hand: Hand) -> None:

@@ -19,6 +19,7 @@ from activity import counters
 from activity.models import Inbound
 from activity.storable import storable
 from delivery import lifecycle, live, notifications
+from delivery.health import counts
 from delivery.models import Run, RunTarget
 from delivery.returned import Returned, stands_out, worse
 from delivery.sentences import run_summary
@@ -60,12 +61,15 @@ def apply(account: Account, found: Sequence[Found]) -> None:
     if not told:
         return
     targets = list(RunTarget.objects.filter(pk__in=told).select_for_update(no_key=True).order_by("pk"))
-    new = [target for target in targets if target.returned_at is None and target.status == TargetStatus.SENT]
+    first = [target for target in targets if target.returned_at is None]
+    new = [target for target in first if target.status == TargetStatus.SENT]
     worse_now = [target for target in targets if _note(target, told[target.pk])]
     RunTarget.objects.bulk_update(targets, FIELDS)
     for target in worse_now:
         _keep_from(account, target)
     _count(Counter(target.run_id for target in new))
+    complaints = sum(target.return_kind == ReturnKind.COMPLAINT for target in worse_now)
+    counts.note(account, returned=len(first), complained=complaints)
     for kind, number in Counter(target.return_kind for target in new).items():
         counters.tell("messages_returned", reason=kind, number=number, account=account.pk)
 

@@ -32,6 +32,12 @@ def webhook_of(account: Account) -> Webhook | None:
     return Webhook(url=settings.PUBLIC_URL + path, secret=account.webhook["secret"])
 
 
+def address_to_enter(webhook: Webhook, *, name: str) -> str:
+    """Return the address for a person to enter at the service; with a name, it carries name and secret for us."""
+    scheme, _, rest = webhook.url.partition("://")
+    return f"{scheme}://{name}:{webhook.secret}@{rest}" if name else webhook.url
+
+
 @csrf_exempt
 @require_http_methods(["GET", "POST"])
 def hook(request: HttpRequest, public_id: UUID, key: str) -> HttpResponse:

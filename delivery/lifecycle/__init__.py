@@ -7,7 +7,7 @@ The moves: `people` (by a person), `system` (by the engine and the tick), `accou
 The steps that they share: `steps`.
 """
 
-from delivery.lifecycle.accounts import pause_account, start_account, stop_account
+from delivery.lifecycle.accounts import lift_health, pause_account, start_account, stop_account
 from delivery.lifecycle.day_caps import end_full_days
 from delivery.lifecycle.many import confirm_all, resend_all
 from delivery.lifecycle.people import (
@@ -44,6 +44,7 @@ __all__ = [
     "confirm",
     "confirm_all",
     "end_full_days",
+    "lift_health",
     "open_window",
     "pause",
     "pause_account",

@@ -7,6 +7,7 @@ from accounts.models import Account, User
 from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import trouble, wakeups
+from delivery.health import record
 from delivery.lifecycle.people import resume
 from delivery.lifecycle.steps import WrongStateError, open_runs, stop_for, stopped_accounts
 from delivery.limits import warm_up
@@ -33,7 +34,7 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
         _expect_back(account, reason)
     _move_account(account, status, reason, by)
     if status == AccountStatus.FLAGGED:
-        warm_up.spoil_today(account, now=timezone.now())
+        warm_up.begin_again(account, now=timezone.now())
     for run in open_runs(account).filter(status=RunStatus.RUNNING):
         stop_for(run, account, reason)
     if by is None and status in {AccountStatus.OFFLINE, AccountStatus.FLAGGED}:
@@ -49,6 +50,11 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
         if by is None:
             return account
         raise WrongStateError(f"{account} is archived. Bring it back first.")
+    if account.health == Account.Health.PAUSED:
+        if by is None and account.health_until and account.health_until > timezone.now():
+            _move_account(account, Account.Status.PAUSED, account.health_reason, None)
+            return account  # its service is back, and its own pause is not over
+        record.lift(account, by=by)
     was_offline = account.status == AccountStatus.OFFLINE
     _move_account(account, Account.Status.ACTIVE, "", by)
     if by is None and was_offline:
@@ -59,6 +65,20 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
         if not stopped_accounts(run, TargetStatus.PENDING):
             resume(run)
     wakeups.wake_on_commit([account.pk])
+    return account
+
+
+@transaction.atomic
+def lift_health(account: Account, *, by: User) -> Account:
+    """Let an account send at full speed again that was slowed down or paused for its health; this is recorded."""
+    account = locked_account(account, by)
+    if account.health == Account.Health.PAUSED:
+        return start_account(account, by=by)
+    if not record.lift(account, by=by):
+        raise WrongStateError(f"{account} is not slowed down for its health: there is nothing to lift.")
+    wakeups.wake_on_commit([account.pk])
+    owner_id = account.owner_id
+    transaction.on_commit(lambda: live.account_changed(account.pk, owner_id))
     return account
 
 

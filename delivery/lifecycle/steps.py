@@ -119,6 +119,8 @@ def stop_for(run: Run, account: Account, reason: str) -> None:
         Account.Status.FLAGGED: PauseReason.ACCOUNT_FLAGGED,
         Account.Status.PAUSED: PauseReason.OPERATOR,
     }.get(Account.Status(account.status), PauseReason.ACCOUNT_OFFLINE)
+    if account.health == Account.Health.PAUSED:
+        pause_reason = PauseReason.ACCOUNT_HEALTH
     hold(run, pause_reason, run_summary.account_stopped(run, account, reason))
 
 

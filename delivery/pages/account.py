@@ -16,10 +16,9 @@ from accounts.profiles import PROFILES
 from accounts.roles import may_touch
 from activity.components import plots
 from delivery.inbound import webhooks
-from delivery.pages import account_facts
+from delivery.pages import account_facts, health_card
 from delivery.pages.offers import offer
 from delivery.transports import kinds
-from delivery.transports.base import Webhook
 
 WIDTH, HEIGHT = 480, 100
 REFUSALS_SHOWN_FOR = timedelta(days=7)
@@ -31,12 +30,13 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
     account = seen(Account.objects.select_related("owner", "status_by"), request, pk)
     context = _now(request, account)
     context |= {
-        "webhook": _webhook(account) if context["may_touch"] else None,
+        "webhook": _webhook(account) if context["may_touch"] else "",
         "refused": _refused_lately(account),
         "offer": offer(kind) if (kind := kinds().get(account.transport)) else None,
         "profile": PROFILES[account.profile],
         "limits": account_facts.explained(account),
         "sender_domain": SenderDomain.objects.filter(account=account).first(),
+        "health": health_card.card(account, now=timezone.now(), width=WIDTH, height=HEIGHT),
         "warm_up": _drawn(account_facts.warm_up(account)),
         "runs": account_facts.latest_runs(account),
         "troubles": account_facts.troubles(account, now=timezone.now()),
@@ -77,12 +77,14 @@ def _is_fresh(sync: GroupSync, now: datetime) -> bool:
     return sync.finished_at is None or now - sync.finished_at < timedelta(minutes=1)
 
 
-def _webhook(account: Account) -> Webhook | None:
-    """Return the address for the service's reports; None where no key can decrypt the stored one."""
+def _webhook(account: Account) -> str:
+    """Return the address for the service's reports; empty where there is none, or no key can decrypt the stored one."""
+    kind = kinds().get(account.transport)
     try:
-        return webhooks.webhook_of(account)
+        webhook = webhooks.webhook_of(account)
     except UnreadableSecretError:
-        return None
+        return ""
+    return webhooks.address_to_enter(webhook, name=kind.signs_in_as if kind else "") if webhook else ""
 
 
 def _refused_lately(account: Account) -> RefusedReports | None:

@@ -13,7 +13,7 @@ from accounts.models import Account
 from accounts.paging import page_of
 from accounts.roles import touchable, visible
 from delivery.limits.usage import Gauge
-from delivery.pages import account_facts
+from delivery.pages import account_facts, health_card
 from delivery.sentences import account_state
 from delivery.sentences.account_sentence import Why
 from delivery.sentences.next_action import NextAction
@@ -25,6 +25,7 @@ class Row:
     why: Why
     action: NextAction | None
     gauge: Gauge | None
+    health: tuple[str, str] | None = None  # a badge: its word and its tone
 
 
 @login_required
@@ -39,6 +40,7 @@ def account_list(request: HttpRequest) -> HttpResponse:
     page = page_of(found, request.GET, by="name")
     now = timezone.now()
     whys, gauges = account_state.whys(page.rows, now=now), account_facts.day_gauges(page.rows, now=now)
+    health = health_card.badges(page.rows, now=now)
     mine = set(
         touchable(Account.objects.filter(pk__in=[a.pk for a in page.rows]), request.user).values_list(
             "pk", flat=True
@@ -50,6 +52,7 @@ def account_list(request: HttpRequest) -> HttpResponse:
             why=whys[account.pk],
             action=account_facts.action_of(account) if account.pk in mine else None,
             gauge=gauges.get(account.pk),
+            health=health.get(account.pk),
         )
         for account in page.rows
     ]

@@ -120,6 +120,13 @@ def unlock(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_POST
+def lift_health(request: HttpRequest, pk: int) -> HttpResponse:
+    done = "The account sends at full speed again. Its health is judged anew by the next messages."
+    return _do(request, pk, lifecycle.lift_health, done)
+
+
+@login_required
+@require_POST
 def renew_webhook(request: HttpRequest, pk: int) -> HttpResponse:
     done = "New address created. The service reports to it now; the old address no longer works."
     return _do(request, pk, connection.renew_webhook, done)

@@ -23,5 +23,6 @@ urlpatterns = [
     path("<int:pk>/unarchive/", steering.unarchive, name="unarchive"),
     path("<int:pk>/groups/", steering.sync_groups, name="sync"),
     path("<int:pk>/first-contacts/", steering.unlock, name="unlock"),
+    path("<int:pk>/health/", steering.lift_health, name="lift_health"),
     path("<int:pk>/webhook/", steering.renew_webhook, name="renew_webhook"),
 ]

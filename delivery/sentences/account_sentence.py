@@ -39,6 +39,8 @@ class AccountNow:
     paused: int = 0
     pace: float = 0.0  # about how many seconds between two messages, before any slow-down; 0 if not known
     slow_factor: float = 1.0
+    health_factor: float = 1.0  # more than 1 while it is slowed down for its health
+    health_until: datetime | None = None  # when its pause for its health is over
     limits: Mapping[str, int | None] | None = None  # the caps, by their reasons
     waiting_for: str = ""
     waiting_until: datetime | None = None
@@ -135,7 +137,11 @@ def _stopped(account: AccountNow, now: datetime, zone: tzinfo) -> Why:
         return _troubled(account, now, zone)
     reason = (account.status_reason or account.trouble).rstrip(".")  # some services send a sentence
     if account.status is AccountStatus.PAUSED and reason:
-        return Why(words=f"{reason}.")  # the reason names the person
+        over = account.health_until
+        clock = "continues in" if over is not None and over > now else ""
+        return Why(
+            words=f"{reason}.", clock=clock, at=over if clock else None
+        )  # it names the person or the figure
     mood = Mood.TROUBLE if account.status in {AccountStatus.OFFLINE, AccountStatus.FLAGGED} else Mood.CALM
     said = STOPPED[account.status]
     words = f"{said}: {reason}." if reason else f"{said}."
@@ -193,12 +199,17 @@ def _waiting(account: AccountNow) -> Why:
 def _sending(account: AccountNow) -> str:
     if not account.pace:
         return f"sending. {_slowed(account)}".strip()
-    seconds = account.pace * account.slow_factor
+    seconds = account.pace * account.slow_factor * account.health_factor
     pace = times.length(round(seconds)) if seconds >= 10 else f"{seconds:.2g} s"
     return f"sending, about one message every {pace}. {_slowed(account)}".strip()
 
 
 def _slowed(account: AccountNow) -> str:
-    if account.slow_factor <= 1:
-        return ""
-    return f"Slowed down {account.slow_factor:.2g} times after a warning from the service."
+    told = []
+    if account.slow_factor > 1:
+        told.append(f"Slowed down {account.slow_factor:.2g} times after a warning from the service.")
+    if account.health_factor > 1:
+        told.append(
+            f"Slowed down {account.health_factor:.2g} times, because too many of its messages failed or came back."
+        )
+    return " ".join(told)

@@ -81,6 +81,8 @@ def _state(account: Account, runs: Runs, asked_at: datetime | None) -> AccountNo
         running=runs.running,
         paused=runs.paused,
         slow_factor=account.slow_factor,
+        health_factor=account.slowness / account.slow_factor,
+        health_until=account.health_until,
         waiting_for=account.waiting_for,
         waiting_until=account.waiting_until,
         waiting_detail=account.waiting_detail,

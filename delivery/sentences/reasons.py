@@ -87,4 +87,5 @@ PAUSES: Mapping[str, str] = {
     PauseReason.OPERATOR: "",  # the summary begins with the person's name
     PauseReason.ACCOUNT_OFFLINE: "the account is offline",
     PauseReason.ACCOUNT_FLAGGED: "the account is flagged",
+    PauseReason.ACCOUNT_HEALTH: "the account's health",
 }

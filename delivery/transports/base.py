@@ -328,6 +328,9 @@ class Transport(ABC):
     channels: ClassVar[frozenset[str]]  # the channels of accounts that can use it
     default_capabilities: ClassVar[Capabilities]
     credential_fields: ClassVar[tuple[CredentialField, ...]]
+    signs_in_as: ClassVar[str] = (
+        ""  # for services that report with a name and our secret in the address, which a person enters there
+    )
     proof: ClassVar[str] = (
         ""  # for kinds with webhooks: how reports are verified, and what to do if that fails
     )

@@ -23,6 +23,7 @@ from accounts.recipients import consent, undeliverable
 from activity import counters
 from activity.models import Inbound
 from delivery.engine import wakeups
+from delivery.health import counts
 from delivery.inbound import aliases, receipts, store
 from delivery.inbound.handle import (
     find_recipient,
@@ -103,6 +104,7 @@ def _reply(inbound: Inbound, recipient_id: int) -> bool:
     if _says_stop(inbound):
         _stop(inbound)
         _tell(inbound, "stop")
+        counts.note(inbound.account, replies=1, opt_outs=1)
         return True
     if first := second_message.on_its_way(recipient):
         if first.status == TargetStatus.SENDING:  # a pending one takes longer: the sweep looks often enough
@@ -110,6 +112,7 @@ def _reply(inbound: Inbound, recipient_id: int) -> bool:
         return False
     answered = second_message.answer(recipient, said_at=said_at)
     _tell(inbound, "second message" if answered else "reply")
+    counts.note(inbound.account, replies=1)
     return True
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db.models import F, Model
+from django.utils import timezone
 
 from accounts.models import Account
 from tests.factories import (
@@ -11,6 +12,7 @@ from tests.factories import (
     AddressAliasFactory,
     ConsentChangeFactory,
     GroupSyncFactory,
+    HealthChangeFactory,
     ImportFactory,
     ImportRowFactory,
     LimitFactory,
@@ -183,6 +185,16 @@ REFUSALS = [
     changed("an import on an unknown channel", "import_channel_known", ImportFactory, channel="pigeon"),
     changed("a row with an unknown outcome", "import_row_outcome_known", ImportRowFactory, outcome="lost"),
     doubled("a row twice in one import", "import_row_once", ImportRowFactory, "job", "number"),
+    changed("an unknown change of health", "health_move_known", HealthChangeFactory, move="ill"),
+    changed("an unknown health", "account_health_known", AccountFactory, health="ill"),
+    changed("a pause for health without an end", "account_health_known", AccountFactory, health="paused"),
+    changed(
+        "an end of no pause",
+        "account_health_known",
+        AccountFactory,
+        health="slow",
+        health_until=timezone.now(),
+    ),
     changed("an unknown change of consent", "consent_move_known", ConsentChangeFactory, move="may"),
 ]
 

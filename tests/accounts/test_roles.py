@@ -14,6 +14,7 @@ from accounts.models import (
     AddressAlias,
     ConsentChange,
     GroupSync,
+    HealthChange,
     Import,
     ImportRow,
     Limit,
@@ -28,7 +29,7 @@ from accounts.models import (
     User,
 )
 from accounts.roles import NEVER_SHARED, may_touch, owner_path, require_touch, touchable, visible
-from activity.models import Attempt, Inbound, Notification, PushSubscription
+from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
@@ -44,6 +45,8 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     RefusedReports: lambda owner: f.RefusedReportsFactory.create(account__owner=owner),
     SenderDomain: lambda owner: f.SenderDomainFactory.create(account__owner=owner),
     ConsentChange: lambda owner: f.ConsentChangeFactory.create(recipient__owner=owner),
+    HealthChange: lambda owner: f.HealthChangeFactory.create(account__owner=owner),
+    AccountDay: lambda owner: f.AccountDayFactory.create(account__owner=owner),
     GroupSync: lambda owner: f.GroupSyncFactory.create(account__owner=owner),
     Import: lambda owner: f.ImportFactory.create(owner=owner),
     ImportRow: lambda owner: f.ImportRowFactory.create(job__owner=owner),

@@ -3,7 +3,13 @@
 import pytest
 from django.db.models import Model
 
-from tests.factories import AttemptFactory, InboundFactory, NotificationFactory, PushSubscriptionFactory
+from tests.factories import (
+    AccountDayFactory,
+    AttemptFactory,
+    InboundFactory,
+    NotificationFactory,
+    PushSubscriptionFactory,
+)
 from tests.refusals import (
     Refusal,
     as_parameters,
@@ -20,6 +26,7 @@ REFUSALS = [
     changed("an attempt with an unknown outcome", "attempt_outcome_known", AttemptFactory, outcome="lucky"),
     changed("an attempt of an unknown action", "attempt_action_known", AttemptFactory, action="wave"),
     doubled("one inbound event twice", "inbound_once", InboundFactory, "account", "event_id"),
+    doubled("a day of an account twice", "account_day_once", AccountDayFactory, "account", "day"),
     changed("an inbound event of an unknown kind", "inbound_kind_known", InboundFactory, kind="rumour"),
     doubled("the same news twice for one owner", "notification_once", NotificationFactory, "owner", "key"),
     changed("news of an unknown kind", "notification_kind_known", NotificationFactory, kind="gossip"),

@@ -20,9 +20,12 @@ from delivery.transports.base import (
     Capabilities,
     CredentialField,
     CredentialsError,
+    InboundEvent,
     Media,
     Message,
+    WebhookRequest,
 )
+from delivery.transports.email_provider import reports
 from delivery.transports.email_provider.providers import PROVIDERS, WORDS
 from delivery.transports.http.exchange import Answer, Request, gateway_url
 from delivery.transports.http.reading import items, text
@@ -45,7 +48,12 @@ class EmailProviderTransport(HttpTransport):
     label = "E-mail (provider)"
     about = "A service for sending e-mail, such as Mailgun or Postmark. It takes a key and a verified sender."
     channels = frozenset({"email"})
-    default_capabilities = Capabilities(actions=frozenset({"email"}))
+    default_capabilities = Capabilities(webhooks=True, receipts=True, actions=frozenset({"email"}))
+    signs_in_as = reports.USER
+    proof = (
+        "Copy the whole address to your provider: it has a name and a secret in it. "
+        "If your provider cannot take these, enter its signing key under Edit."
+    )
     credential_fields = (
         CredentialField(
             name="provider",
@@ -67,6 +75,13 @@ class EmailProviderTransport(HttpTransport):
             label="Address",
             required=False,
             help="Where not the usual one, as https://api.eu.mailgun.net/v3 in Europe.",
+        ),
+        CredentialField(
+            name="signing_key",
+            label="Signing key of reports",
+            secret=True,
+            required=False,
+            help="Of Mailgun, MailerSend and Resend, which sign their reports.",
         ),
         *SENDER_FIELDS,
     )
@@ -125,6 +140,14 @@ class EmailProviderTransport(HttpTransport):
         if failed and not isinstance(self.parse_failure(answer), AccountBlocked):
             return AccountState.UNREACHABLE
         return AccountState.BLOCKED if refused or failed else AccountState.WORKING
+
+    def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
+        return reports.parse(
+            request,
+            provider=self._provider.name,
+            signing_key=self.credentials["signing_key"],
+            copy_to=self._sender.copy_to,
+        )
 
     def _request(self, message: Message, key: str, content: bytes) -> Request | Rejected:
         mail = self._sender.compose(message, key, content)

@@ -11,6 +11,7 @@ from django.urls import reverse
 from accounts.models import Account
 from accounts.models.account import Channel
 from delivery.audience import Audience
+from delivery.health import judge, words
 from delivery.window import day_names
 from reminders.conversations.second_message import hours
 from reminders.headcount import Texts, headcount, lacks, texts_of
@@ -67,7 +68,7 @@ def checklist(reminder: Reminder, *, now: datetime) -> Checklist:
     warnings = [*_about_variables(reached, texts), same_text_warning(reminder, accounts, reached)]
     points = [
         _message(reminder, parts, texts, wrong, warnings=list(filter(None, warnings))),
-        _accounts(reminder, accounts, wrong),
+        _accounts(reminder, accounts, wrong, now=now),
         _recipients(reminder, reached, wrong),
         _when(reminder, wrong, now),
         _window(reminder),
@@ -134,7 +135,9 @@ def _about_variables(reached: Audience, texts: Texts) -> list[str]:
     return said
 
 
-def _accounts(reminder: Reminder, accounts: Sequence[Account], wrong: Iterable[Problem]) -> Point:
+def _accounts(
+    reminder: Reminder, accounts: Sequence[Account], wrong: Iterable[Problem], *, now: datetime
+) -> Point:
     stopped = [account for account in accounts if account.status != Account.Status.ACTIVE]
     names = ", ".join(str(account) for account in accounts[:5])
     more = f" and {len(accounts) - 5} more" if len(accounts) > 5 else ""
@@ -147,8 +150,13 @@ def _accounts(reminder: Reminder, accounts: Sequence[Account], wrong: Iterable[P
         url=_url(reminder, Step.ACCOUNTS),
         problems=_sentences(wrong, Step.ACCOUNTS),
         warnings=[
-            f"{account} is {account.get_status_display().lower()}: the run pauses until the account can send."
-            for account in stopped
+            *(
+                f"{account} is {account.get_status_display().lower()}: the run pauses until the account can send."
+                for account in stopped
+            ),
+            *filter(
+                None, (words.warning(account, health) for account, health in judge.judge(accounts, now=now))
+            ),
         ],
     )
 
