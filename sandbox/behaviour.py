@@ -31,6 +31,10 @@ class Behaviour:
     cut: float = 0.0  # delivers, then closes the connection in the middle of the answer
     garbage: float = 0.0  # delivers, then answers 200 with something that is not JSON
     lock_first_contacts: bool = False  # takes messages to new chats, and reports them as failed
+    fail_late: float = 0.0  # takes a message, and reports it as failed `late_ms` later: not delivered
+    bounce: float = 0.0  # the same, and reports that nobody is at the address
+    complain: float = 0.0  # delivers it, and reports it as unwanted `late_ms` later
+    late_ms: int = 2_000
     groups: int = 12
     seed: int = 0  # of the random numbers; 0 differs at every start
 
@@ -41,6 +45,7 @@ MOST: Mapping[str, int] = {
     "rate_limit": MAX_COUNTED,
     "ban_above_per_minute": MAX_COUNTED,
     "ban_above_per_hour": MAX_COUNTED,
+    "late_ms": 86_400_000,
     "groups": 100_000,
     "seed": 2**63 - 1,
 }

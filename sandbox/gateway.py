@@ -23,7 +23,7 @@ from sandbox.keys import Keys
 from sandbox.log import MAX_LOGGED_TEXT, TAIL_BYTES, Line, Log, read
 from sandbox.media import MAX_UPLOAD_BYTES, Upload, Uploads
 from sandbox.reports import Reports, Webhook
-from sandbox.verdict import Fault, Verdict
+from sandbox.verdict import Fault, Later, Verdict
 
 MAX_ACCOUNTS = 10_000
 LOCK_MS = 24 * 3_600_000
@@ -170,8 +170,10 @@ class Gateway:
         account.typing = (to, at) if state == "typing" else None
         self.feed.touch()
 
-    def _report(self, account: Account, at: int, event: str, **facts: object) -> None:
-        self.reports.add(account.webhook, at=at, account=account.name, event=event, **facts)
+    def _report(self, account: Account, at: int, event: str, *, after_ms: int = 0, **facts: object) -> None:
+        self.reports.add(
+            account.webhook, at=at, account=account.name, event=event, after_ms=after_ms, **facts
+        )
 
     def message(self, *, at: int, name: str, authorization: str, key: str, body: bytes) -> Reply:
         """Take one request to send a message."""
@@ -212,9 +214,27 @@ class Gateway:
         if ruling.delivers and self._locked(account, incoming.to):
             ruling = replace(ruling, delivers=False)
             self._lock(account, line)
+        later = verdict.of_later(account) if ruling.delivers else None
+        if later is not None and not later.delivers:
+            ruling = replace(ruling, delivers=False)
+            account.accepted.add(line["at"])
+            line["id"] = f"m{line['at']:x}-{next(self._ids):x}"
         if ruling.delivers:
             self._deliver(account, incoming, line)
+        if later is not None and not line["duplicate"]:
+            self._report_later(account, line, later)
         return self._conclude(account, ruling, line, {"id": line["id"]})
+
+    def _report_later(self, account: Account, line: Line, later: Later) -> None:
+        self._report(
+            account,
+            line["at"],
+            "receipt",
+            message={"id": line["id"]},
+            state=later.state,
+            reason=later.reason,
+            after_ms=account.behaviour.late_ms,
+        )
 
     def _deliver(self, account: Account, incoming: Incoming, line: Line) -> None:
         account.accepted.add(line["at"])

@@ -45,6 +45,27 @@ def of_message(account: Account, *, to: str, media_known: bool, at: int) -> Verd
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """What an account reports of a message after it took it, and whether the message reached its recipient."""
+
+    state: str
+    reason: str
+    delivers: bool = False
+
+
+def of_later(account: Account) -> Later | None:
+    """Return what is reported later of a message that was taken; None where nothing goes wrong."""
+    behaviour = account.behaviour
+    if _thrown(account, behaviour.bounce):
+        return Later(state="bounced", reason="550 5.1.1 Nobody is at this address.")
+    if _thrown(account, behaviour.fail_late):
+        return Later(state="failed", reason="The message could not be delivered.")
+    if _thrown(account, behaviour.complain):
+        return Later(state="complained", reason="The recipient reported the message.", delivers=True)
+    return None
+
+
 def of_upload(account: Account) -> Verdict:
     """Return the verdict on one media upload."""
     return _unable(account) or _unlucky_before(account) or _unlucky_after(account) or ACCEPTED

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from sandbox.process import SandboxProcess
 from sandbox.reports import MOST_WAITING, Reports, Webhook
+from sandbox.witness import read
 
 SECRET = "s3cret"
 WITHIN = 15.0  # seconds
@@ -145,3 +146,33 @@ async def test_a_listener_that_is_away_costs_no_memory_without_end() -> None:
     for number in range(MOST_WAITING + 5):
         reports.add(webhook, at=1, account="a", event="message", number=number)
     assert json.loads((await reports.next()).body)["number"] == 5
+
+
+@pytest.mark.parametrize(
+    ("wish", "state", "delivered"),
+    [("fail_late", "failed", False), ("bounce", "bounced", False), ("complain", "complained", True)],
+)
+async def test_a_message_that_was_taken_may_be_reported_as_lost_later(
+    client: aiohttp.ClientSession,
+    process: SandboxProcess,
+    listener: Listener,
+    wish: str,
+    state: str,
+    delivered: bool,
+) -> None:
+    await register(client, listener)
+    process.behave("choir", **{wish: 1, "late_ms": 50})
+    sent = await send(client)
+    told = [await listener.next() for _ in range(2 if delivered else 1)]
+    assert (told[-1]["state"], told[-1]["message"]["id"]) == (state, sent)
+    assert told[-1]["reason"]
+    assert [report["state"] for report in told[:-1]] == (["delivered"] if delivered else [])
+    assert [line["delivered"] for line in read(process.log) if line["id"] == sent] == [delivered]
+
+
+async def test_a_late_report_waits_for_its_time_and_holds_up_no_other(listener: Listener) -> None:
+    reports, hook = Reports(), Webhook(url=listener.url, secret=SECRET)
+    reports.add(hook, at=1, account="choir", event="late", after_ms=60)
+    reports.add(hook, at=1, account="choir", event="now")
+    told = [json.loads((await reports.next()).body) for _ in range(2)]
+    assert [(each["event"], each["at"]) for each in told] == [("now", 1), ("late", 61)]

@@ -65,7 +65,8 @@ def _events(report: Mapping[str, Any]) -> list[InboundEvent]:
         case "receipt":
             state, provider_id = ReceiptState(report["state"]), str(message["id"])
             receipt_id = f"{provider_id}:{state}"
-            return [Receipt(event_id=receipt_id, provider_id=provider_id, state=state, at=at)]
+            why = str(report.get("reason") or "")[:200]
+            return [Receipt(event_id=receipt_id, provider_id=provider_id, state=state, at=at, reason=why)]
         case "session":
             return [SessionChanged(event_id=event_id, state=STATES[report["state"]], at=at)]
         case "first_contacts_locked":

@@ -10,7 +10,7 @@ const flag = (name, label) => ({ name, label, type: "checkbox" });
 export const CALM = {
   latency_ms: 0, jitter_ms: 0, error_rate: 0, error_rate_after: 0, rate_limit: 0, not_connected: false,
   ban_above_per_minute: 0, ban_above_per_hour: 0, hang: 0, cut: 0, garbage: 0,
-  lock_first_contacts: false,
+  lock_first_contacts: false, fail_late: 0, bounce: 0, complain: 0, late_ms: 2000,
 };
 
 export const PRESETS = [
@@ -20,6 +20,7 @@ export const PRESETS = [
   { label: "Hangs", wishes: { hang: 1 } },
   { label: "Says slow down", wishes: { rate_limit: 20 } },
   { label: "Offline", wishes: { not_connected: true } },
+  { label: "Bounces later", wishes: { fail_late: 0.1, bounce: 0.1, complain: 0.05 } },
   { label: "Bans above 45 a minute", wishes: { ban_above_per_minute: 45 } },
 ];
 
@@ -41,6 +42,15 @@ export const SECTIONS = [
       share("garbage", "Answers with garbage"),
       flag("hang_delivers", "Delivers what hangs"),
       flag("idempotent", "Honours idempotency keys"),
+    ],
+  },
+  {
+    title: "Later, by webhook",
+    fields: [
+      share("fail_late", "Reports as failed"),
+      share("bounce", "Reports as bounced"),
+      share("complain", "Reports as unwanted"),
+      wait("late_ms", "after", 60_000),
     ],
   },
   { title: "Speed", fields: [wait("latency_ms", "Answers after", 10_000), wait("jitter_ms", "and up to", 10_000)] },
