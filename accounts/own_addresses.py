@@ -52,8 +52,13 @@ def read(account: Account, text: str) -> str:
 def why_not(account: Account, address: str) -> str:
     """Return why nothing may be sent to `address`, or an empty string."""
     said = Recipient.objects.filter(owner=account.owner_id, channel=account.channel, address=address)
-    for recipient in said.filter(Q(opted_out_at__isnull=False) | Q(blocked_at__isnull=False)):
+    kept_from = (
+        Q(opted_out_at__isnull=False) | Q(blocked_at__isnull=False) | Q(undeliverable_at__isnull=False)
+    )
+    for recipient in said.filter(kept_from):
         state = "opted out" if recipient.opted_out_at else "is blocked"
+        if not (recipient.opted_out_at or recipient.blocked_at):
+            state = "is undeliverable"
         return f"{address} {state}, so nothing is sent there. Use another address."
     return ""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from accounts.models import Import, ImportRow, Recipient
 
@@ -14,13 +14,7 @@ def report_lines(job: Import) -> Iterator[tuple[object, ...]]:
     rows = job.rows.order_by("number").only(
         "number", "written", "address", "name", "problem", "twin", "outcome", "known"
     )
-    dead = Recipient.objects.filter(
-        owner=job.owner_id,
-        channel=job.channel,
-        address=OuterRef("address"),
-        undeliverable_at__isnull=False,
-    )
-    for row in rows.annotate(dead=Subquery(dead.values("undeliverable_for")[:1])).iterator(2_000):
+    for row in with_dead_addresses(job, rows).iterator(2_000):
         yield (
             row.number,
             row.written,
@@ -28,6 +22,17 @@ def report_lines(job: Import) -> Iterator[tuple[object, ...]]:
             row.name,
             *result(row, saved=job.status == Import.Status.DONE),
         )
+
+
+def with_dead_addresses(job: Import, rows: QuerySet[ImportRow]) -> QuerySet[ImportRow]:
+    """Return the rows, each with the reason why its address is known to receive nothing, if it is."""
+    marked = Recipient.objects.filter(
+        owner=job.owner_id,
+        channel=job.channel,
+        address=OuterRef("address"),
+        undeliverable_at__isnull=False,
+    )
+    return rows.annotate(dead=Subquery(marked.values("undeliverable_for")[:1]))
 
 
 def result(row: ImportRow, *, saved: bool) -> tuple[str, str]:

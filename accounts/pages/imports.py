@@ -11,7 +11,7 @@ from accounts.access import posted, seen, touched, user_of
 from accounts.downloads import csv_response
 from accounts.imports import stages
 from accounts.imports.progress import progress_of
-from accounts.imports.report import report_lines, result
+from accounts.imports.report import report_lines, result, with_dead_addresses
 from accounts.imports.sheets import SheetError
 from accounts.models import Import
 from accounts.pages.import_forms import ColumnsForm, UploadForm
@@ -86,7 +86,7 @@ def _found(job: Import) -> dict[str, object]:
     if job.working:
         return {}
     saved = job.status == Import.Status.DONE
-    first = list(job.rows.all()[:SHOWN])
+    first = list(with_dead_addresses(job, job.rows.all())[:SHOWN])
     wrong = list(job.rows.exclude(problem="", twin=None).exclude(pk__in=[row.pk for row in first])[:SHOWN])
     good = job.counts.get("new", 0) + job.counts.get("known", 0)
     left_out = job.counts.get("bad", 0) + job.counts.get("twins", 0)

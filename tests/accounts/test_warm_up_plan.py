@@ -73,3 +73,23 @@ OLD = WarmUp(start=20, step=10, ceiling=100)
 )
 def test_when_a_changed_plan_begins_again(before: WarmUp | None, after: WarmUp | None, again: bool) -> None:
     assert warm_up_plan.begins_again(before, after) is again
+
+
+@pytest.mark.parametrize(
+    ("clean_days", "rests", "left"),
+    [
+        (4, 0, 4),
+        (4, 1, 2),
+        (4, 2, 1),
+        (4, 3, 0),
+        (1_000, 1, 4),  # the ceiling is reached after 8 days: more do not count
+        (3, 10_000, 0),
+    ],
+)
+def test_rests_halve_the_days_that_count(clean_days: int, rests: int, left: int) -> None:
+    plan = WarmUp(start=20, step=10, ceiling=100)
+    assert warm_up_plan.after_rests(plan, clean_days, rests) == left
+
+
+def test_an_account_without_a_plan_keeps_its_days() -> None:
+    assert warm_up_plan.after_rests(None, 4, 2) == 4

@@ -21,10 +21,10 @@ TITLES = (
     "delivered_at",
     "read_at",
     "provider_id",
-    "wording",
     "returned_at",
     "return_kind",
     "return_reason",
+    "wording",
 )
 ERROR = TITLES.index("error")
 COLUMNS = ("recipient__name", "recipient__address", "account__name", *TITLES[3:-1])

@@ -12,7 +12,7 @@ from delivery.lifecycle import start_account, stop_account
 from delivery.limits.lookup import effective_limits
 from delivery.limits.warm_up import judge, judge_days
 from delivery.tasks import judge_days as judge_days_task
-from tests.factories import AccountFactory, AttemptFactory
+from tests.factories import AccountDayFactory, AccountFactory, AttemptFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -156,4 +156,50 @@ def test_the_job_counts_the_days(account: Account, traveling: None) -> None:
     with time_machine.travel(THURSDAY, tick=False):
         sends(account, 3)
         judge_days_task()
+    assert clean_days(account) == 1
+
+
+# Late trouble, blocks and rests (L5)
+
+
+def test_a_day_on_which_messages_come_back_does_not_count_whenever_they_were_sent(account: Account) -> None:
+    sends(account, 30)
+    AccountDayFactory.create(account=account, day=WEDNESDAY_NOON.date(), returned=2)
+    judge_days(now=THURSDAY)
+    assert clean_days(account) == 0
+
+
+@pytest.mark.parametrize(("returned", "complained", "days"), [(1, 0, 1), (0, 1, 0)])
+def test_one_that_comes_back_among_many_spoils_no_day_and_one_complaint_does(
+    account: Account, returned: int, complained: int, days: int
+) -> None:
+    sends(account, 30)
+    AccountDayFactory.create(
+        account=account, day=WEDNESDAY_NOON.date(), returned=returned, complained=complained
+    )
+    judge_days(now=THURSDAY)
+    assert clean_days(account) == days
+
+
+def test_a_block_takes_the_warm_up_back_to_its_start(account: Account) -> None:
+    Account.objects.filter(pk=account.pk).update(warmup_clean_days=7)
+    stop_account(account, status=Account.Status.FLAGGED, reason="banned")
+    assert clean_days(account) == 0
+
+
+def test_each_72_hours_without_a_message_halve_what_the_warm_up_has_reached(account: Account) -> None:
+    Account.objects.filter(pk=account.pk).update(warmup_clean_days=5)
+    sends(account, 3, at=WEDNESDAY_NOON - DAY)  # on Tuesday
+    reached = []
+    for later in range(8):
+        judge_days(now=THURSDAY + later * DAY)
+        reached.append(clean_days(account))
+    # The rest that began on Tuesday at noon has lasted 72 hours on Friday, and 144 on Monday.
+    assert reached == [5, 5, 2, 2, 2, 1, 1, 1]
+
+
+def test_a_rest_that_nobody_looked_at_counts_all_the_same(account: Account) -> None:
+    Account.objects.filter(pk=account.pk).update(warmup_clean_days=5)
+    sends(account, 3, at=WEDNESDAY_NOON - DAY)
+    judge_days(now=THURSDAY + 7 * DAY)
     assert clean_days(account) == 1

@@ -427,9 +427,9 @@ def test_no_page_asks_more_as_there_is_more_to_show(
         RunAccountFactory.create(run=run, account=account)
         AttemptFactory.create(target=RunTargetFactory.create(run=run, account=account), rejected=True)
         AccountFactory.create(owner=person)
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(21):
         page(client, account)
     with django_assert_max_num_queries(11):
         page(client, account, "now")
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         client.get(reverse("accounts:list"))

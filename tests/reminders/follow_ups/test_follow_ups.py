@@ -464,3 +464,47 @@ def test_the_queue_in_the_database_never_passes_its_maximum(urgencies: list[str]
         assert queued() <= most + 1
         normal = FollowUp.objects.filter(status=Status.QUEUED).exclude(urgency="high").count()
         assert normal <= most // 2 + 1
+
+
+# Messages that came back (L4)
+
+
+def comes_back(target: RunTarget) -> None:
+    RunTarget.objects.filter(pk=target.pk).update(returned_at=timezone.now(), return_kind="temporary")
+
+
+def test_a_message_that_came_back_is_not_followed_up() -> None:
+    comes_back(sent_of(asking()))
+    assert entry.enter() == 0
+    assert not FollowUp.objects.exists()
+
+
+@pytest.mark.parametrize("by", [hygiene.clean, sending.send_due])
+def test_a_follow_up_that_waits_is_taken_back_when_its_message_comes_back(by: Any) -> None:
+    target = sent_of(asking(after=1), at=hours(-2))
+    entry.enter()
+    comes_back(target)
+    by()
+    assert FollowUp.objects.get().removed_reason == "message returned"
+    assert not Run.objects.filter(kind=Run.Kind.FOLLOW_UP).exists()
+
+
+def test_the_next_step_is_not_sent_after_a_follow_up_that_came_back() -> None:
+    sent_of(asking("medium", "medium", after=1), at=hours(-3))
+    entry.enter()
+    FollowUp.objects.update(due_at=hours(-1))
+    sending.send_due()
+    land(at=hours(-2))
+    sending.settle()
+    follow_up = FollowUp.objects.get()
+    assert follow_up.status == Status.SENT
+    assert follow_up.sent_as is not None
+    comes_back(follow_up.sent_as)
+    assert entry.enter() == 0
+
+
+def test_an_undeliverable_recipient_gets_no_follow_up() -> None:
+    target = sent_of(asking())
+    Recipient.objects.filter(pk=target.recipient_id).update(undeliverable_at=timezone.now())
+    assert entry.enter() == 0
+    assert FollowUp.objects.get().removed_reason == "undeliverable"

@@ -301,3 +301,35 @@ def test_the_results_of_each_wording_are_on_the_page_and_in_the_export(
     monkeypatch.setattr("activity.pages.runs.page.MOST_COUNTED", 5)
     assert "Opted out since" not in logged_in.get(url(run)).content.decode()
     assert "Opted out since" in logged_in.get(url(run), {"wordings": ""}).content.decode()
+
+
+def test_messages_that_came_back_have_a_sentence_a_tab_and_columns_of_their_own(
+    logged_in: Client, owner: User
+) -> None:
+    run = RunFactory.create(reminder__owner=owner, success=True, sent=20, returned=2)
+    account = AccountFactory.create(owner=owner)
+    for kind in ("permanent", "complaint"):
+        RunTargetFactory.create(
+            run=run, account=account, returned=True, return_kind=kind, return_reason=f"because {kind}"
+        )
+    page = logged_in.get(url(run)).content.decode()
+    assert "2 of 20 sent messages came back (10%)." in page
+    tab = logged_in.get(url(run), {"status": "returned"}).content.decode()
+    assert "nothing arrives at this address" in tab
+    assert "reported as unwanted" in tab
+    rows = rows_of(b"".join(logged_in.get(url(run, "results"))))
+    assert sorted(row["return_reason"] for row in rows) == ["because complaint", "because permanent"]
+    assert all(row["status"] == "sent" and row["returned_at"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("failed", "returned", "slow"), [(0, 5, False), (0, 6, True), (6, 0, True), (3, 3, True)]
+)
+def test_a_run_that_errors_slow_down_says_so(
+    logged_in: Client, owner: User, failed: int, returned: int, slow: bool
+) -> None:
+    run = RunFactory.create(
+        reminder__owner=owner, sent=100 - failed, failed=failed, returned=returned, pending=5
+    )
+    page = logged_in.get(url(run)).content.decode()
+    assert ("Sending more slowly because of errors: 6 of 100 messages" in page) is slow
