@@ -20,8 +20,8 @@ from activity.models import Inbound
 from activity.storable import storable
 from delivery import lifecycle, live, notifications
 from delivery.health import counts
+from delivery.inbound.returned import Returned, stands_out, worse
 from delivery.models import Run, RunTarget
-from delivery.returned import Returned, stands_out, worse
 from delivery.sentences import run_summary
 from delivery.states import SETTLED_RUN, ReturnKind, RunStatus, TargetStatus
 from delivery.transports.base import ReceiptState

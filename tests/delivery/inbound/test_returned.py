@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.returned import Returned, stands_out, worse
+from delivery.inbound.returned import Returned, stands_out, worse
 from delivery.states import ReturnKind
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
