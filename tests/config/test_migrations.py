@@ -86,12 +86,12 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
             "It is about columns that the release before does not write; their defaults keep the rule."
         ),
     },
-    ("delivery", "0024_pauses_for_health"): {
+    ("delivery", "0025_pauses_for_health"): {
         "adds the rule run_paused_for_a_reason to delivery_run": (
             "It is looser than the one that it replaces: the release before writes none of the new words."
         ),
     },
-    ("delivery", "0022_late_failures"): {
+    ("delivery", "0023_late_failures"): {
         "adds the rule run_returned_were_sent to delivery_run": (
             "It is about a column that the release before does not write, and `sent` only grows."
         ),

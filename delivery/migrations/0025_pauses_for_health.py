@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('delivery', "0023_late_failures_checked"),
+        ('delivery', "0024_late_failures_checked"),
         ('reminders', '0005_beside_paused_runs'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

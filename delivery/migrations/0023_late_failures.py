@@ -8,7 +8,7 @@ KINDS = ["temporary", "permanent", "complaint"]
 
 
 class Migration(migrations.Migration):
-    dependencies = [("delivery", "0021_undo")]
+    dependencies = [("delivery", "0022_threads")]
 
     operations = [
         migrations.AddField(

@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("delivery", "0022_late_failures")]
+    dependencies = [("delivery", "0023_late_failures")]
 
     operations = [
         ValidateConstraint(model_name="runtarget", name="target_returned_of_a_kind"),
