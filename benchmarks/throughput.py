@@ -1,4 +1,4 @@
-"""Targets per second without pacing, each recorded, compared with a Celery task per target in the same run."""
+"""Targets per second without pacing, each recorded, compared with pg-boss, BullMQ and others in the same run."""
 
 import argparse
 import time
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.db import connection
 
+from benchmarks.peers.run import Peers
 from benchmarks.rig import Rig, Use, rig
 from benchmarks.sink import NGINX, RECEIVERS, SANDBOX, Sink, nginx_program, sink
 from config.redis.address import redis_address
@@ -15,6 +16,7 @@ TARGETS = 20_000
 ACCOUNTS = 8
 UNPACED = 100_000_000  # per minute
 IN_FLIGHT = 64
+PGBOSS = "pgboss_per_second"
 
 
 def main(argv: Sequence[str]) -> dict[str, object]:
@@ -26,6 +28,7 @@ def main(argv: Sequence[str]) -> dict[str, object]:
         sink(options.receiver, bench.folder) as receiver,
     ):
         celery = _celery_per_target(bench, receiver, targets // 10)
+        peers = Peers(bench, receiver.url, targets).measured() if options.peers else {}
         ours, cpu = _paceline(bench, receiver, targets)
         received = receiver.received()
     twice = sum(1 for count in received.values() if count > 1)
@@ -36,19 +39,24 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     )
     print(f"a Celery task each      {celery:8.0f} per second")
     print(f"ratio                   {ratio:8.1f}")
+    for name, rate in peers.items():
+        print(f"{name:<24}{rate:8.0f}, ratio {ours / rate:.2f}")
     return {
+        **{name: round(rate) for name, rate in peers.items()},
+        **({"ratio_pgboss": round(ours / peers[PGBOSS], 2)} if PGBOSS in peers else {}),
         "receiver": receiver.name,
         "per_second": round(ours),
         "celery_per_second": round(celery),
         "ratio": round(ratio, 1),
         "doubled": twice,
-        "ok": twice == 0 and len(received) == targets + targets // 10,
+        "ok": twice == 0 and len(received) == targets * (1 + len(peers)) + targets // 10,
     }
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks throughput", description=__doc__)
     parser.add_argument("targets", type=int, nargs="?", default=TARGETS)
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument(
         "--receiver",
         choices=RECEIVERS,
