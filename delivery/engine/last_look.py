@@ -36,8 +36,7 @@ class Moment:
 
     def ago(self) -> float:
         """Return the seconds since this moment, by the clock that counted more of them."""
-        now = Moment.now()
-        return max(now.monotonic - self.monotonic, now.wall - self.wall)
+        return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +126,7 @@ class LastLook(Look):
         self._intent = intent
         self._batches = batches
         self._lost = lost  # whether the pump's lease is gone
+        self._tolerance, self._guard = conf.clock_tolerance(), conf.window_guard()
         self.leave = leave
 
     async def check(self) -> None:
@@ -142,9 +142,9 @@ class LastLook(Look):
     def _check_here(self) -> None:
         if self._lost():
             raise HeldBackError("another pump serves its account")
-        if self.leave.clocks_differ_by(conf.clock_tolerance()):
+        if self.leave.clocks_differ_by(self._tolerance):
             raise HeldBackError("the clocks of this worker and of the database differ")
-        if self.leave.closes_within(conf.window_guard()):
+        if self.leave.closes_within(self._guard):
             raise HeldBackError("its window closes")
 
     async def _asked_again(self) -> Leave:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import aiohttp
@@ -131,7 +132,12 @@ def hang_up() -> None:
 
 
 def _networks() -> AllowedNetworks:
-    return allowed_networks(settings.PRIVATE_NETWORKS)
+    return _networks_of(tuple(settings.PRIVATE_NETWORKS))
+
+
+@lru_cache(maxsize=8)
+def _networks_of(words: tuple[str, ...]) -> AllowedNetworks:
+    return allowed_networks(words)
 
 
 def _timeouts() -> Timeouts:

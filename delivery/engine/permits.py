@@ -39,16 +39,6 @@ from delivery.states import WaitReason
 
 MOST_AT_ONCE = 300  # units in one grant
 A_FEW = 10  # gaps by which to tell how many fit into the horizon
-PACED_BY = (
-    "profile",
-    "as_before",
-    "zone",
-    "warmup_start",
-    "warmup_step",
-    "warmup_ceiling",
-    "warmup_clean_days",
-)
-FRESH = 2.0  # seconds for which limits that were read count as those that hold
 TRIES = 4  # a state that is rebuilt, and a clock that was set, or an answer that came late
 CLOCKS_AGAIN_MS = 5000  # until clocks that disagree are compared again
 LONGEST_MARGIN_MS = 60_000
@@ -75,7 +65,9 @@ class Permits:
         self.account = account
         self.lease = lease
         self.action = action
-        self._read_limits()
+        # As they are when the shift starts: one that finds them changed ends (`shift/changes.py`).
+        self.limits = effective_limits(self.account, self.action)
+        self.pace = pacing.pace_of(self.limits)
         minute_ms = int(settings.MINUTE_SECONDS * 1000)
         self._limiter = Limiter(
             client(),
@@ -106,9 +98,6 @@ class Permits:
         `in_hand` are the permits that this pump still holds, each with its planned time: they, and the ledger,
         are what a limiter that forgot is told. May run in a thread while the pump settles and gives back.
         """
-        if time.monotonic() - self._read_at >= FRESH:
-            self.account.refresh_from_db(fields=PACED_BY)
-            self._read_limits()
         hand = Hand(fence=self.lease.fence, permits=in_hand, in_flight=in_flight)
         with self._calling:
             news = self._collect()
@@ -174,12 +163,6 @@ class Permits:
         return Wait(
             until_ms=now_ms + CLOCKS_AGAIN_MS, reason=WaitReason.CLOCKS, now_ms=now_ms, detail=sentence
         )
-
-    def _read_limits(self) -> None:
-        """Read the limits again: a person may change them while a shift is under way."""
-        self._read_at = time.monotonic()
-        self.limits = effective_limits(self.account, self.action)
-        self.pace = pacing.pace_of(self.limits)
 
     def why_never(self, cost: int) -> str:
         """Return a sentence if no waiting could ever let `cost` messages leave together; else an empty text."""

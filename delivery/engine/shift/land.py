@@ -1,9 +1,7 @@
 """Lands the messages of a shift: records what became of each, and starts what follows from it."""
 
-import asyncio
 import random
 import time
-from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -45,9 +43,7 @@ class Landings:
         """Wait for results up to `within` seconds, then record all there are."""
         state = self.state
         if not self.landed and within > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(within):
-                    await state.wake.wait()
+            await state.woken(within=within)
         state.wake.clear()
         results, self.landed = self.landed, []
         try:

@@ -58,6 +58,17 @@ class ShiftState:
         """Decide whether a message under way tries out an account in trouble: only one at a time does."""
         return self.trouble.present and bool(self.in_flight or self.agenda)
 
+    async def woken(self, *, within: float) -> None:
+        """Wait until something happens, up to `within` seconds.
+
+        A timer costs less than a timeout, which cancels its task: shifts wait several times for each message.
+        """
+        timer = asyncio.get_running_loop().call_later(within, self.wake.set)
+        try:
+            await self.wake.wait()
+        finally:
+            timer.cancel()
+
     def lose_lease(self) -> None:
         self.lost = True
         self.wake.set()

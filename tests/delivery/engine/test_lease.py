@@ -4,7 +4,17 @@ from itertools import count
 import pytest
 from redis import Redis
 
-from delivery.engine.lease import TTL_MS, Lease, acquire, lease_key, release, renew
+from delivery.engine.lease import (
+    AHEAD_MS,
+    TTL_MS,
+    Lease,
+    acquire,
+    ahead_key,
+    lease_key,
+    release,
+    renew,
+    waited_for,
+)
 from tests.delivery.private_redis import PrivateRedis
 
 ACCOUNT = 17
@@ -92,3 +102,12 @@ def test_the_scripts_survive_a_flush(redis: Redis) -> None:
     redis.script_flush()
     release(redis, lease)
     assert not redis.exists(lease_key(ACCOUNT))
+
+
+def test_only_accounts_for_which_a_person_waits_now_are_named(redis: Redis) -> None:
+    assert waited_for(redis, []) == set()
+    assert waited_for(redis, [1, 2, 3]) == set()
+    redis.set(ahead_key(2), 1, px=AHEAD_MS)
+    redis.set(ahead_key(3), 1, px=10 * AHEAD_MS)  # by a clock that was ahead
+    redis.set(ahead_key(4), 1, px=AHEAD_MS)
+    assert waited_for(redis, [1, 2, 3]) == {2}

@@ -1,5 +1,6 @@
 """The account queues that a worker finds."""
 
+import gc
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -199,6 +200,15 @@ def test_a_worker_that_shuts_down_tells_its_pumps() -> None:
     finally:
         workers._ready()
     assert not pump.stopping.is_set()
+
+
+def test_a_worker_that_is_ready_looks_for_garbage_seldom() -> None:
+    before = gc.get_threshold()
+    try:
+        workers._ready()
+        assert gc.get_threshold()[0] == workers.GARBAGE
+    finally:
+        gc.set_threshold(*before)
 
 
 def _looking_at(step: FindQueues, consumer: Consumer) -> FindQueues:
