@@ -28,6 +28,8 @@ OWNER_PATHS = {
     "accounts.OwnAddress": "person",
     "accounts.TestMessage": "account__owner",
     "accounts.ImportRow": "job__owner",
+    "accounts.Delivery": "webhook__owner",
+    "accounts.ResultFeed": "webhook__owner",
     "accounts.User": "pk",
     "activity.AccountDay": "account__owner",
     "activity.Inbound": "account__owner",

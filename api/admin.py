@@ -7,7 +7,9 @@ from django.http import HttpRequest
 from accounts.access import user_of
 from accounts.admin.lists import moment_column
 from accounts.admin.roles import ViewAdmin
+from accounts.models import Delivery, ResultFeed, Webhook
 from api import keys
+from api.hooks import manage
 from api.models import ApiKey, StoredAnswer
 
 
@@ -46,6 +48,64 @@ class ApiKeyAdmin(ViewAdmin[ApiKey]):
         for key in found:
             keys.revoke(key, by=user_of(request))
         messages.success(request, f"{len(found):,} revoked. They no longer work.")
+
+
+@admin.register(Webhook)
+class WebhookAdmin(ViewAdmin[Webhook]):
+    """Webhooks are made by their owner; staff see how they go, and can switch one off."""
+
+    list_display = ("url", "owner", "failures", "failing", "off")
+    list_select_related = ("owner",)
+    search_fields = ("^owner__username",)
+    ordering = ("-id",)
+    actions = ("switch_off",)
+    fields = (
+        ("url", "owner"),
+        "events",
+        ("created_at", "served_at"),
+        ("failures", "failing_since", "retry_at"),
+        ("switched_off_at", "switched_off_reason"),
+    )
+    unread = ("secrets",)
+
+    failing = moment_column("failing_since", "Failing since")
+    off = moment_column("switched_off_at", "Switched off")
+
+    @admin.action(description="Switch the selected webhooks off")
+    def switch_off(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
+        found = list(queryset.filter(switched_off_at=None))
+        for webhook in found:
+            manage.switch_off(webhook, by=user_of(request))
+        messages.success(request, f"{len(found):,} switched off. Nothing more is told to them.")
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ViewAdmin[Delivery]):
+    """The log of webhooks. Bodies are not shown: they have what people wrote."""
+
+    list_display = ("id", "type", "webhook", "state", "attempts", "made", "status")
+    list_select_related = ("webhook",)
+    ordering = ("-id",)
+    fields = (
+        ("webhook", "type", "sequence"),
+        ("state", "attempts", "status"),
+        "answer",
+        ("created_at", "next_try_at", "give_up_at", "ended_at"),
+    )
+    unread = ("payload", "webhook__secrets")
+
+    made = moment_column("created_at", "Made")
+
+
+@admin.register(ResultFeed)
+class ResultFeedAdmin(ViewAdmin[ResultFeed]):
+    """How far the results of runs have been told."""
+
+    list_display = ("id", "webhook", "run", "last_attempt", "done")
+    list_select_related = ("webhook", "run")
+    ordering = ("-id",)
+    fields = ("webhook", "run", "last_attempt", "last_skipped", "done")
+    unread = ("webhook__secrets", "run__parts")
 
 
 @admin.register(StoredAnswer)

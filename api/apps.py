@@ -9,7 +9,7 @@ class ApiConfig(AppConfig):
     def ready(self) -> None:
         from api import periodic  # noqa: PLC0415 - models are ready only now
 
-        for job in (periodic.plan_forgetting,):
+        for job in (periodic.plan_forgetting, periodic.plan_webhooks):
             post_migrate.connect(
                 lambda job=job, **_: job(), sender=self, weak=False, dispatch_uid=job.__name__
             )

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 
 from accounts.addresses import BadAddressError
 from accounts.recipients.tags import TagError
+from api.hooks.manage import BadWebhookError
 from api.problems import Fault, ProblemError, invalid, of_status, refusal
 from delivery.fanout import NothingToSendError
 from delivery.states import IllegalMoveError
@@ -84,6 +85,7 @@ TOLD: Mapping[type[Exception], Callable[[Any], ProblemError]] = {
     NotPossibleError: _wrong_state,
     NothingToSendError: _wrong_state,
     NotReadyError: _not_ready,
+    BadWebhookError: lambda error: invalid(error.field, str(error)),
     TagError: lambda error: invalid("tags", str(error)),
     BadAddressError: lambda error: invalid("address", str(error)),
     ValidationError: _django_values,

@@ -8,7 +8,7 @@ from api import description
 from api.door import serve, whole
 from api.errors import handle_in
 from api.parsing import StrictParser
-from api.routes import accounts, events, me, media, messages, recipients, reminders, runs, tags
+from api.routes import accounts, events, me, media, messages, recipients, reminders, runs, tags, webhooks
 
 
 class Api(NinjaAPI):
@@ -40,5 +40,6 @@ for path, router in {
     "/runs": runs.router,
     "/attempts": events.attempts,
     "/replies": events.replies,
+    "/webhooks": webhooks.router,
 }.items():
     api.add_router(path, router)

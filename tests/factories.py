@@ -21,6 +21,7 @@ from accounts.models import (
     Account,
     AddressAlias,
     ConsentChange,
+    Delivery,
     GroupSync,
     HealthChange,
     Import,
@@ -29,14 +30,17 @@ from accounts.models import (
     OwnAddress,
     Recipient,
     RefusedReports,
+    ResultFeed,
     SenderDomain,
     SendingStop,
     Tag,
     TeamMate,
     TestMessage,
     User,
+    Webhook,
 )
 from accounts.models.account import Action, Channel
+from accounts.models.webhook import EventType
 from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from api.scopes import Scope
@@ -640,6 +644,48 @@ class ApiKeyFactory(Factory[ApiKey]):
     prefix = Sequence(lambda n: f"{n:012x}")
     digest = Sequence(lambda n: hashlib.sha256(f"key {n}".encode()).hexdigest())
     scopes = LazyFunction(lambda: [scope.value for scope in Scope])
+
+
+class WebhookFactory(Factory[Webhook]):
+    """A webhook that wants every event."""
+
+    class Meta:
+        model = Webhook
+
+    class Params:
+        off = Trait(switched_off_at=now(), switched_off_reason="It took nothing for three days.")
+
+    owner = SubFactory(OperatorFactory)
+    url = Sequence(lambda n: f"https://example.com/hooks/{n}")
+    events = LazyFunction(lambda: [event.value for event in EventType])
+    secrets = LazyFunction(lambda: {"current": f"whsec_{'QUJD' * 8}", "previous": ""})
+
+
+class DeliveryFactory(Factory[Delivery]):
+    """An event that waits to be delivered."""
+
+    class Meta:
+        model = Delivery
+
+    class Params:
+        delivered = Trait(state=Delivery.State.DELIVERED, ended_at=now(), status=200, attempts=1)
+        given_up = Trait(state=Delivery.State.GIVEN_UP, ended_at=now(), status=500, attempts=20)
+
+    webhook = SubFactory(WebhookFactory)
+    type = EventType.RUN_FINISHED.value
+    sequence = "run:1"
+    payload = LazyFunction(lambda: {"type": "run.finished", "data": {}})
+    created_at = now()
+    give_up_at = from_now(days=3)
+    next_try_at = now()
+
+
+class ResultFeedFactory(Factory[ResultFeed]):
+    class Meta:
+        model = ResultFeed
+
+    webhook = SubFactory(WebhookFactory)
+    run = SubFactory(RunFactory, reminder__owner=SelfAttribute("...webhook.owner"))
 
 
 class StoredAnswerFactory(Factory[StoredAnswer]):

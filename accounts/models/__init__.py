@@ -8,11 +8,13 @@ from accounts.models.sender_domain import SenderDomain
 from accounts.models.sending import SendingStop
 from accounts.models.service import AddressAlias, RefusedReports
 from accounts.models.sync import GroupSync
+from accounts.models.webhook import Delivery, ResultFeed, Webhook
 
 __all__ = [
     "Account",
     "AddressAlias",
     "ConsentChange",
+    "Delivery",
     "GroupSync",
     "HealthChange",
     "Import",
@@ -21,10 +23,12 @@ __all__ = [
     "OwnAddress",
     "Recipient",
     "RefusedReports",
+    "ResultFeed",
     "SenderDomain",
     "SendingStop",
     "Tag",
     "TeamMate",
     "TestMessage",
     "User",
+    "Webhook",
 ]

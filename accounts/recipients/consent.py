@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from accounts.addresses import BadAddressError, canonical
 from accounts.models import ConsentChange, Recipient, User
+from accounts.models.webhook import EventType
+from accounts.outbox import Event, emit
 from accounts.roles import require_touch
 from activity import counters
 
@@ -87,9 +89,19 @@ def _change(recipient: Recipient, mark: Mark, move: Move, *, on: bool, how: str,
         changed = marked.update(**{mark: now if on else None}) == 1
         if changed:
             ConsentChange.objects.create(recipient=recipient, move=move, at=now, how=how, by=by)
+            _tell_webhooks(recipient, move, how)
     if changed:
         setattr(recipient, mark, now if on else None)
         counters.tell("consent_changes", reason=move.value, recipient=recipient.pk, by=by and by.pk)
     else:
         recipient.refresh_from_db(fields=[mark])
     return changed
+
+
+def _tell_webhooks(recipient: Recipient, move: Move, how: str) -> None:
+    told = {Move.OUT: EventType.OPTED_OUT, Move.IN: EventType.OPTED_IN}.get(move)
+    if told is None:
+        return
+    data = {"id": recipient.pk, "channel": recipient.channel, "address": recipient.address, "how": how}
+    sequence = f"recipient:{recipient.pk}"
+    emit(Event(owner_id=recipient.owner_id, type=told, data={"recipient": data}, sequence=sequence))

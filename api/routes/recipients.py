@@ -20,10 +20,10 @@ from api.problems import refusal
 from api.routes.rows import owner_for, seen, touched
 from api.schemas.base import Id, Page
 from api.schemas.recipients import (
-    Outcome,
-    Outcomes,
     Reason,
     RecipientChanged,
+    RecipientResult,
+    RecipientResults,
     RecipientsAsked,
     RecipientsGiven,
     RecipientShown,
@@ -57,8 +57,8 @@ def show_recipient(request: HttpRequest, pk: Path[Id]) -> RecipientShown:
     return shown([seen(_rows(), request, pk)])[0]
 
 
-@router.post("", response=Outcomes, auth=MANAGE)
-def put_recipients(request: HttpRequest, body: RecipientsGiven) -> Outcomes:
+@router.post("", response=RecipientResults, auth=MANAGE)
+def put_recipients(request: HttpRequest, body: RecipientsGiven) -> RecipientResults:
     """Add up to 1,000 recipients, or update those whose address exists, all in one transaction.
 
     Each has a result of its own: one that is refused keeps no other from being saved. What is left out stays as it
@@ -81,7 +81,7 @@ def put_recipients(request: HttpRequest, body: RecipientsGiven) -> Outcomes:
     except ImportGoesOnError as error:
         raise refusal(503, "busy", str(error), headers={"Retry-After": "30"}) from error
     counts = {word: sum(each.result == word for each in results) for word in ("added", "updated", "refused")}
-    return Outcomes(results=results, **counts)
+    return RecipientResults(results=results, **counts)
 
 
 @router.patch("/{int:pk}", response=RecipientShown, auth=MANAGE)
@@ -140,8 +140,8 @@ def _shown(recipient: Recipient) -> RecipientShown:
     )
 
 
-def _outcome(index: int, result: Result) -> Outcome:
+def _outcome(index: int, result: Result) -> RecipientResult:
     if result.problem:
-        return Outcome(index=index, result="refused", detail=result.problem)
+        return RecipientResult(index=index, result="refused", detail=result.problem)
     word: Literal["added", "updated"] = "added" if result.added else "updated"
-    return Outcome(index=index, result=word, id=result.id, address=result.address)
+    return RecipientResult(index=index, result=word, id=result.id, address=result.address)

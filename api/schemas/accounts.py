@@ -5,16 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from accounts.models import Account, Limit
+from accounts.models import Limit
 from accounts.models.account import Action, Channel
 from api.schemas.base import Asked, Id, ListAsked, Shown
 from delivery.limits.lookup import FIELDS
+from delivery.states import AccountStatus
 
 
 class AccountsAsked(ListAsked):
     """The filters of the list of accounts."""
 
-    status: Account.Status | None = None
+    status: AccountStatus | None = None
     channel: Channel | None = None
     owner: Id | None = None
     archived: bool = False
@@ -30,7 +31,7 @@ class AccountShown(Shown):
     transport: str
     profile: str
     zone: str
-    status: Account.Status
+    status: AccountStatus
     status_reason: str
     waiting_for: str = Field(
         description="Why it does not send, as a stable word; empty while it sends or is ready."

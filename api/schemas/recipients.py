@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from accounts.imports.rows import LONGEST_NAME, LONGEST_TAG, LONGEST_VALUE
-from accounts.models import Recipient
 from accounts.models.account import Channel
 from api.schemas.base import MOST_PER_CALL, Asked, Id, ListAsked, Shown
 
 MOST_FIELDS, MOST_TAGS = 50, 50
+RecipientKind = Literal["group", "person", "mailbox", "room", "profile"]
 State = Literal[
     "opted_out", "blocked", "cooling_down", "not_interested", "converted", "reachable", "archived"
 ]
@@ -48,7 +48,7 @@ class RecipientShown(Shown):
     id: int
     owner: int
     channel: Channel
-    kind: Recipient.Kind
+    kind: RecipientKind
     address: str
     name: str
     fields: dict[str, Any]
@@ -86,7 +86,7 @@ class RecipientsGiven(Asked):
     )
 
 
-class Outcome(Shown):
+class RecipientResult(Shown):
     """The result for one of the given recipients."""
 
     index: int
@@ -96,10 +96,10 @@ class Outcome(Shown):
     detail: str = Field(default="", description="Why it was refused and what to do.")
 
 
-class Outcomes(Shown):
+class RecipientResults(Shown):
     """The results in the order of the request."""
 
-    results: list[Outcome]
+    results: list[RecipientResult]
     added: int
     updated: int
     refused: int

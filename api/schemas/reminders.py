@@ -14,6 +14,7 @@ from reminders.models import Reminder
 Text = Annotated[str, Field(max_length=65_536)]
 Subject = Annotated[str, Field(max_length=200)]
 ReminderName = Annotated[str, StringConstraints(max_length=120, strip_whitespace=True)]
+ReminderStatus = Literal["draft", "scheduled", "off", "done"]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 Accounts = Annotated[list[Id], Field(max_length=100)]
@@ -22,7 +23,7 @@ Accounts = Annotated[list[Id], Field(max_length=100)]
 class RemindersAsked(ListAsked):
     """The filters of the list of reminders, the newest first."""
 
-    status: Reminder.Status | None = None
+    status: ReminderStatus | None = None
     owner: Id | None = None
     archived: bool = False
 
@@ -51,7 +52,7 @@ class ReminderShown(Leaving):
     id: int
     owner: int
     name: str
-    status: Reminder.Status
+    status: ReminderStatus
     channel: Channel
     action: Action
     subject: str

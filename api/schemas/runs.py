@@ -6,10 +6,22 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from accounts.models.account import Action
-from activity.models import Attempt
 from api.schemas.base import Asked, Id, Leaving, ListAsked, Moment, Shown
-from delivery.models import Run
 from delivery.states import RunStatus, TargetStatus
+
+RunKind = Literal["reminder", "second", "follow_up", "message"]
+AttemptOutcome = Literal[
+    "sent",
+    "rate_limited",
+    "not_connected",
+    "unreachable",
+    "server_error",
+    "try_again",
+    "held_back",
+    "rejected",
+    "account_blocked",
+    "unknown",
+]
 
 
 class RunsAsked(ListAsked):
@@ -18,7 +30,7 @@ class RunsAsked(ListAsked):
     status: RunStatus | None = None
     reminder: Id | None = None
     account: Id | None = None
-    kind: Run.Kind | None = None
+    kind: RunKind | None = None
     since: Moment | None = Field(default=None, description="Fired at or after this time.")
     until: Moment | None = Field(default=None, description="Fired before this time.")
     archived: bool = False
@@ -30,7 +42,7 @@ class RunShown(Leaving):
     id: int
     owner: int
     reminder: int
-    kind: Run.Kind
+    kind: RunKind
     name: str
     action: Action
     status: RunStatus
@@ -113,7 +125,7 @@ class AttemptsAsked(ListAsked):
 
     account: Id | None = None
     run: Id | None = None
-    outcome: Attempt.Outcome | None = None
+    outcome: AttemptOutcome | None = None
     since: Moment | None = None
     until: Moment | None = None
 
@@ -130,7 +142,7 @@ class AttemptShown(Shown):
     action: Action
     part: int
     attempt: int
-    outcome: Attempt.Outcome
+    outcome: AttemptOutcome
     provider_id: str
     error: str
     took_ms: int

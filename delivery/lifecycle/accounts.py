@@ -8,6 +8,7 @@ from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import trouble, wakeups
 from delivery.health import record
+from delivery.lifecycle import events
 from delivery.lifecycle.people import resume
 from delivery.lifecycle.steps import WrongStateError, open_runs, stop_for, stopped_accounts
 from delivery.limits import warm_up
@@ -136,5 +137,6 @@ def _move_account(account: Account, status: str, reason: str, by: User | None) -
     if status != AccountStatus.OFFLINE:
         _forget_trouble(account)
     account.save(update_fields=[*MOVED, *trouble.FIELDS, "marks_fence"])
+    events.account_changed(account)
     owner_id = account.owner_id
     transaction.on_commit(lambda: live.account_changed(account.pk, owner_id))

@@ -11,6 +11,7 @@ from accounts.models import Account, User
 from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import wakeups
+from delivery.lifecycle import events
 from delivery.models import Run, RunAccount, RunQuerySet, RunTarget
 from delivery.sentences import run_summary
 from delivery.sessions import first_contacts
@@ -67,6 +68,7 @@ def go_on(run: Run, *, ready_at: datetime | None = None) -> None:
     set_out(run, timezone.now(), ready_at=ready_at)
     run.save()
     RunAccount.objects.filter(run=run).update(open=True)
+    events.run_resumed(run)
     serve([run])
     announce_later(run)
 
@@ -110,6 +112,7 @@ def hold(run: Run, reason: PauseReason, detail: str, *, opens_at: datetime | Non
     run.status, run.pause_reason, run.opens_at = RunStatus.PAUSED, reason, opens_at
     run.summary = detail or run_summary.paused(run)
     run.save()
+    events.run_paused(run)
     tell_later(run)
 
 
@@ -177,6 +180,7 @@ def finish(run: Run) -> None:
     run.summary = run.summary or run_summary.finished(run)
     run.save()
     RunAccount.objects.filter(run=run).update(open=False)
+    events.run_finished(run)
     tell_later(run)
 
 

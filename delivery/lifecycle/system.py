@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from accounts.models import Account
 from delivery import conf
+from delivery.lifecycle import events
 from delivery.lifecycle.people import pause
 from delivery.lifecycle.steps import (
     SETTING_OUT,
@@ -49,6 +50,7 @@ def start(runs: Sequence[Run], *, behind: Mapping[int, int]) -> None:
             set_out(run, run.fired_at, ready_at=run.undo_until)
             starting.append(run)
     Run.objects.bulk_update(starting, SETTING_OUT)
+    events.runs_started(starting)
     serve(starting)
     for run in starting:
         announce_later(run)

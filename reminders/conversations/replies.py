@@ -36,6 +36,7 @@ from delivery.inbound.handle import (
 from delivery.states import TargetStatus
 from reminders.conversations import second_message
 from reminders.conversations.answered import answered_by
+from reminders.conversations.reply_event import reply_received
 from reminders.conversations.stop_words import is_stop
 from reminders.follow_ups.take_back import reply_came
 
@@ -89,6 +90,7 @@ def handle(inbound: Inbound) -> None:
         return
     inbound.handled_at = timezone.now()
     inbound.save(update_fields=["handled_at"])
+    reply_received(inbound)
 
 
 def _reply(inbound: Inbound, recipient_id: int) -> bool:

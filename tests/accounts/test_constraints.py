@@ -11,6 +11,7 @@ from tests.factories import (
     AccountFactory,
     AddressAliasFactory,
     ConsentChangeFactory,
+    DeliveryFactory,
     GroupSyncFactory,
     HealthChangeFactory,
     ImportFactory,
@@ -18,12 +19,14 @@ from tests.factories import (
     LimitFactory,
     OwnAddressFactory,
     RecipientFactory,
+    ResultFeedFactory,
     SenderDomainFactory,
     SendingStopFactory,
     TagFactory,
     TeamMateFactory,
     TestMessageFactory,
     UserFactory,
+    WebhookFactory,
 )
 from tests.refusals import (
     Attempt,
@@ -52,6 +55,18 @@ def two_accounts_on_one_session() -> Attempt:
 
 
 REFUSALS = [
+    changed(
+        "a webhook for an unknown event", "webhook_events_known", WebhookFactory, events=["run.exploded"]
+    ),
+    changed(
+        "an event in an unknown state",
+        "delivery_state_known",
+        DeliveryFactory,
+        {"delivered": True},
+        state="lost",
+    ),
+    changed("an event that ended and still waits", "delivery_ends_once", DeliveryFactory, state="delivered"),
+    doubled("one run followed twice for a webhook", "feed_once", ResultFeedFactory, "webhook", "run"),
     # People
     doubled("two people with one user name", "accounts_user_username_key", UserFactory, "username"),
     doubled("a team mate twice in one team", "teammate_once", TeamMateFactory, "owner", "mate"),

@@ -13,6 +13,7 @@ from accounts.models import (
     Account,
     AddressAlias,
     ConsentChange,
+    Delivery,
     GroupSync,
     HealthChange,
     Import,
@@ -21,12 +22,14 @@ from accounts.models import (
     OwnAddress,
     Recipient,
     RefusedReports,
+    ResultFeed,
     SenderDomain,
     SendingStop,
     Tag,
     TeamMate,
     TestMessage,
     User,
+    Webhook,
 )
 from accounts.roles import NEVER_SHARED, may_touch, owner_path, require_touch, touchable, visible
 from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
@@ -70,6 +73,9 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Media: lambda owner: f.MediaFactory.create(owner=owner),
     Part: lambda owner: f.PartFactory.create(reminder__owner=owner),
     Reminder: lambda owner: f.ReminderFactory.create(owner=owner),
+    Webhook: lambda owner: f.WebhookFactory.create(owner=owner),
+    Delivery: lambda owner: f.DeliveryFactory.create(webhook__owner=owner),
+    ResultFeed: lambda owner: f.ResultFeedFactory.create(webhook__owner=owner),
     ApiKey: lambda owner: f.ApiKeyFactory.create(person=owner),
     StoredAnswer: lambda owner: f.StoredAnswerFactory.create(key__person=owner),
     ReminderAccount: lambda owner: f.ReminderAccountFactory.create(reminder__owner=owner),

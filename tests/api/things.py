@@ -8,7 +8,7 @@ from accounts.models import User
 from api.site import api
 from tests.factories import (
     AccountFactory,
-    ApiKeyFactory,
+    DeliveryFactory,
     InboundFactory,
     MediaFactory,
     RecipientFactory,
@@ -17,6 +17,7 @@ from tests.factories import (
     RunFactory,
     RunTargetFactory,
     TagFactory,
+    WebhookFactory,
 )
 
 
@@ -69,7 +70,8 @@ class Things:
             "runs": run.pk,
             "target": target.pk,
             "replies": InboundFactory.create(account=account, recipient=recipient).pk,
-            "keys": ApiKeyFactory.create(person=self.owner).pk,
+            "webhooks": (webhook := WebhookFactory.create(owner=self.owner)).pk,
+            "delivery": DeliveryFactory.create(webhook=webhook).pk,
         }
 
     def address(self, route: Route) -> str:
@@ -77,9 +79,16 @@ class Things:
         noun = route.path.split("/")[1]
         filled = route.path.replace("{pk}", str(self.ids.get(noun, 0)))
         filled = filled.replace("{target}", str(self.ids["target"]))
+        filled = filled.replace("{delivery}", str(self.ids["delivery"]))
         verbs = {"runs": "pause" if "targets" not in route.path else "confirm"}
         filled = filled.replace("{verb}", verbs.get(noun, ""))
         return filled.replace("{action}", "message" if noun == "accounts" else "opt-out")
+
+    def path_of(self, path: str) -> dict[str, Any]:
+        """Return the values in a path that name rows of this owner."""
+        noun = path.removeprefix("/api/v1").split("/")[1]
+        real = {"pk": self.ids.get(noun), "target": self.ids["target"], "delivery": self.ids["delivery"]}
+        return {name: value for name, value in real.items() if value and f"{{{name}}}" in path}
 
     def body(self, route: Route) -> Any:
         """Return a body with which the route works."""
@@ -104,4 +113,9 @@ class Things:
         yield "PUT /reminders/{pk}/message", {"parts": [{"text": "Hi"}]}
         yield "PUT /reminders/{pk}/audience", {"tags": [ids["tags"]]}
         yield "PUT /reminders/{pk}/times", {"priority": 3}
+        yield (
+            "POST /webhooks",
+            {"url": "https://example.com/hook", "events": ["run.finished"], "owner": self.owner.pk},
+        )
+        yield "PATCH /webhooks/{pk}", {"events": ["reply.received"]}
         yield "POST /messages", {"accounts": [ids["accounts"]], "recipient": ids["recipients"], "text": "Hi"}

@@ -69,6 +69,8 @@ def test_another_name_is_not_answered(server: Nginx) -> None:
         ("/unsubscribe/token", 32 * 1024),
         ("/recipients/import/", 53 * MEGABYTE),
         ("/reminders/7/message", 103 * MEGABYTE),
+        ("/api/v1/media", 103 * MEGABYTE),
+        ("/api/v1/recipients", 4 * MEGABYTE),
         ("/reminders/7/when", 4 * MEGABYTE),
         ("/ws/me/", 4 * MEGABYTE),
     ],

@@ -1,0 +1,151 @@
+"""The events that changes write, and the results of recipients."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import Delivery, User
+from accounts.recipients import consent
+from api.hooks import results
+from delivery import lifecycle
+from delivery.models import Run, RunTarget
+from reminders.conversations import replies
+from reminders.fire import fire
+from tests.factories import (
+    AccountFactory,
+    AttemptFactory,
+    InboundFactory,
+    RecipientFactory,
+    ReminderFactory,
+    RunFactory,
+    WebhookFactory,
+)
+
+
+@pytest.fixture(autouse=True)
+def _webhook(owner: User, redis: object) -> None:
+    WebhookFactory.create(owner=owner)
+
+
+def told() -> list[tuple[str, Any]]:
+    return [(row.type, row.payload["data"]) for row in Delivery.objects.order_by("pk")]
+
+
+def types() -> list[str]:
+    return [type_ for type_, _ in told()]
+
+
+@pytest.fixture
+def run(owner: User) -> Run:
+    reminder = ReminderFactory.create(
+        owner=owner, by_hand=True, status="scheduled", around_the_clock=True, recipients=4
+    )
+    return fire(reminder, by=owner)
+
+
+def test_the_life_of_a_run_is_told_in_order_with_its_counts(run: Run, owner: User) -> None:
+    lifecycle.pause(run, reason="operator", by=owner)  # type: ignore[arg-type]  # a word will do
+    lifecycle.resume(run, by=owner)
+    lifecycle.cancel(run, by=owner)
+    assert types() == ["run.started", "run.paused", "run.resumed", "run.finished"]
+    data = told()[-1][1]["run"]
+    assert (data["status"], data["skipped"], data["total"]) == ("canceled", 4, 4)
+    assert {row.sequence for row in Delivery.objects.all()} == {f"run:{run.pk}"}
+
+
+def test_consent_accounts_and_replies_are_told(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    anna = RecipientFactory.create(owner=owner)
+    consent.opt_out(anna, how="Asked.")
+    consent.opt_out(anna, how="Again.")
+    consent.block(anna, how="Nasty.")
+    consent.opt_in(anna, how="Asked.", by=owner)
+    lifecycle.pause_account(account, by=owner)
+    inbound = InboundFactory.create(
+        account=account, recipient=anna, text="Yes", sender=anna.address, chat=anna.address
+    )
+    replies.take_up(inbound.pk)
+    replies.take_up(inbound.pk)
+    assert types() == ["recipient.opted_out", "recipient.opted_in", "account.changed", "reply.received"]
+    assert told()[2][1]["account"]["status"] == "paused"
+    assert (told()[3][1]["reply"]["text"], told()[3][1]["reply"]["recipient"]) == ("Yes", anna.pk)
+
+
+def test_an_owner_without_a_webhook_writes_nothing(stranger: User) -> None:
+    consent.opt_out(RecipientFactory.create(owner=stranger), how="Asked.")
+    assert told() == []
+
+
+def settle(target: RunTarget, status: str) -> None:
+    """Note a result as the engine does: the target and the ledger together."""
+    now = timezone.now()
+    rows = RunTarget.objects.filter(pk=target.pk)
+    if rows.exclude(status="pending").exists():
+        return
+    rows.update(status="sending", fence=1, claimed_at=now)
+    rows.update(status=status, settled_at=now, claimed_at=None)
+    AttemptFactory.create(target=target, run=target.run, account=target.account, owner=target.run.owner)
+
+
+def test_results_are_told_in_batches_each_once_and_the_skipped_at_the_end(run: Run, owner: User) -> None:
+    first, second, third, fourth = RunTarget.objects.select_related("run", "account").order_by("pk")
+    assert results.collect() == 0
+    settle(first, "sent")
+    settle(second, "failed")
+    assert results.collect() == 1
+    assert results.collect() == 0
+    settle(third, "unconfirmed")
+    results.collect()
+    Run.objects.filter(pk=run.pk).update(
+        pending=0, sent=1, failed=1, unconfirmed=1, skipped=1, status="partial"
+    )
+    RunTarget.objects.filter(pk=fourth.pk).update(status="skipped", settled_at=timezone.now())
+    while results.collect():
+        pass
+    batches = [data["targets"] for type_, data in told() if type_ == "run.targets"]
+    found = [(target["id"], target["status"]) for batch in batches for target in batch]
+    assert found[:3] == [(first.pk, "sent"), (second.pk, "failed"), (third.pk, "unconfirmed")]
+    assert set(found[3:]) == {(fourth.pk, "skipped"), (third.pk, "unconfirmed")}
+    assert results.collect() == 0
+
+
+def test_a_message_that_is_tried_again_is_told_when_it_has_a_result(run: Run) -> None:
+    target = RunTarget.objects.select_related("run", "account").order_by("pk")[0]
+    AttemptFactory.create(target=target, rate_limited=True, owner=run.owner)
+    assert results.collect() == 0
+    settle(target, "sent")
+    assert results.collect() == 1
+
+
+def test_a_slow_receiver_lets_results_wait_in_the_ledger(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "BATCH", 1)
+    monkeypatch.setattr(results, "WAITING", 2)
+    for target in RunTarget.objects.select_related("run", "account"):
+        settle(target, "sent")
+    for _ in range(9):
+        results.collect()
+    assert types().count("run.targets") == 2  # and the start of the run
+    Delivery.objects.update(state="delivered", ended_at=timezone.now())
+    for _ in range(9):
+        results.collect()
+    assert types().count("run.targets") == 4
+
+
+def test_a_retried_run_is_followed_again(run: Run, owner: User) -> None:
+    targets = list(RunTarget.objects.select_related("run", "account").order_by("pk"))
+    for target in targets:
+        settle(target, "failed")
+    Run.objects.filter(pk=run.pk).update(pending=0, failed=4, status="failed", finished_at=timezone.now())
+    while results.collect():
+        pass
+    lifecycle.retry_failed(Run.objects.get(pk=run.pk), by=owner)
+    settle(targets[0], "sent")
+    results.collect()
+    assert told()[-1][1]["targets"][0]["status"] == "sent"
+
+
+def test_a_run_of_the_time_before_the_webhook_is_not_told(stranger: User) -> None:
+    RunFactory.create(reminder__owner=stranger, sent=1)
+    WebhookFactory.create(owner=stranger)
+    assert results.collect() == 0
