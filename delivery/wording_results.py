@@ -17,6 +17,7 @@ RESULTS = """
 SELECT ('x' || left(encode(sha256(convert_to(%(key)s || '-' || t.id, 'UTF8')), 'hex'), 8))::bit(32)::bigint
            %% %(wordings)s AS variant,
        count(*),
+       count(t.returned_at),
        count(*) FILTER (WHERE t.recipient_id IN (
            SELECT i.recipient_id FROM activity_inbound i
            WHERE i.run_id = %(run)s AND i.kind = 'message' AND i.recipient_id IS NOT NULL)),
@@ -25,6 +26,7 @@ FROM delivery_runtarget t JOIN accounts_recipient p ON p.id = t.recipient_id
 WHERE t.run_id = %(run)s AND t.status = 'sent'
 GROUP BY variant
 """
+COUNTED = ("sent", "returned", "replied", "opted_out")  # in the order of RESULTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +36,14 @@ class WordingResult:
     letter: str
     text: str
     sent: int = 0
+    returned: int = 0  # of those sent
     replied: int = 0
     opted_out: int = 0
 
     @property
     def replied_share(self) -> str:
         """Return the share of those who got it who replied, in per cent."""
-        return f"{self.replied / self.sent:.1%}" if self.sent else ""
+        return f"{self.replied / self.sent:.1%}" if self.replied else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +75,19 @@ def letters_of(run: Run, target_key: str) -> str:
     return ", ".join(LETTERS[variant] for variant in variants if variant is not None)
 
 
-def _of_part(part: FrozenPart, counts: dict[int, tuple[int, int, int]]) -> list[WordingResult]:
-    found = []
-    for variant, text in enumerate(part.wordings):
-        sent, replied, opted_out = counts.get(variant, (0, 0, 0))
-        found.append(
-            WordingResult(letter=LETTERS[variant], text=text, sent=sent, replied=replied, opted_out=opted_out)
+def _of_part(part: FrozenPart, counts: dict[int, tuple[int, ...]]) -> list[WordingResult]:
+    return [
+        WordingResult(
+            letter=LETTERS[variant],
+            text=text,
+            **dict(zip(COUNTED, counts.get(variant, ()), strict=False)),
         )
-    return found
+        for variant, text in enumerate(part.wordings)
+    ]
 
 
-def _counts(run: Run, wordings: int) -> dict[int, tuple[int, int, int]]:
+def _counts(run: Run, wordings: int) -> dict[int, tuple[int, ...]]:
+    """Return, for each variant, the numbers of COUNTED."""
     with connection.cursor() as cursor:
         cursor.execute(RESULTS, {"key": run.key.hex, "wordings": wordings, "run": run.pk})
-        return {row[0]: (row[1], row[2], row[3]) for row in cursor.fetchall()}
+        return {variant: tuple(numbers) for variant, *numbers in cursor.fetchall()}

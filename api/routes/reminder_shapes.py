@@ -24,6 +24,7 @@ from delivery.audience import Audience
 from delivery.planning.words import Forecast
 from reminders import audience as choosing
 from reminders import headcount
+from reminders.message import typed_of
 from reminders.models import Part, Reminder
 from reminders.readiness import problems
 
@@ -131,7 +132,7 @@ def _parts(parts: Sequence[Part], role: Part.Role) -> list[PartShown]:
     return [
         PartShown(
             kind="media" if part.media_id else "text",
-            text=part.text,
+            text=typed_of(part).wordings[0],  # with a backslash where braces are plain: it may be sent back
             other_wordings=part.other_wordings or [],
             media=part.media_id,
             filename=part.media.filename if part.media else "",

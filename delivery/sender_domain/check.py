@@ -4,6 +4,7 @@ The findings are kept for the account's page. They stop nothing: many send well 
 """
 
 import asyncio
+import time
 from datetime import datetime, timedelta
 
 import structlog
@@ -14,6 +15,7 @@ from django.utils import timezone
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account, SenderDomain
 from accounts.models.account import Channel
+from config.long_tasks import one_pass
 from delivery.engine import wakeups
 from delivery.sender_domain.judge import Found, judge
 from delivery.sender_domain.lookup import NoDnsAnswerError, look_up
@@ -23,7 +25,9 @@ log = structlog.get_logger(__name__)
 
 TASK = "delivery.check_sender_domain"
 AGAIN_AFTER = timedelta(days=1)
+AGAIN_AFTER_TROUBLE = timedelta(hours=1)
 MOST = 50  # accounts of one round
+SHIFT_SECONDS = 60.0  # of one round: where the DNS is silent, the next round continues
 
 
 def later(account: Account) -> None:
@@ -39,14 +43,23 @@ def check_one(account_id: int) -> None:
 
 
 def check_due(*, now: datetime | None = None) -> int:
-    """Check accounts that were not checked for a day, the oldest first; return how many."""
-    before = (now or timezone.now()) - AGAIN_AFTER
+    """Check accounts that were not checked for a day, or had no answer, the oldest first; return how many."""
+    with one_pass("sender domains") as free:
+        return _check_due(now or timezone.now()) if free else 0
+
+
+def _check_due(now: datetime) -> int:
+    old = Q(sender_domain__checked_at__lt=now - AGAIN_AFTER)
+    unanswered = ~Q(sender_domain__trouble="") & Q(sender_domain__checked_at__lt=now - AGAIN_AFTER_TROUBLE)
     accounts = Account.objects.filter(channel=Channel.EMAIL, archived_at=None)
-    due = accounts.filter(Q(sender_domain=None) | Q(sender_domain__checked_at__lt=before))
-    rows = list(due.order_by(F("sender_domain__checked_at").asc(nulls_first=True), "pk")[:MOST])
-    for account in rows:
+    due = accounts.filter(Q(sender_domain=None) | old | unanswered)
+    ends, number = time.monotonic() + SHIFT_SECONDS, 0
+    for account in due.order_by(F("sender_domain__checked_at").asc(nulls_first=True), "pk")[:MOST]:
+        if time.monotonic() > ends:
+            break
         check(account)
-    return len(rows)
+        number += 1
+    return number
 
 
 def check(account: Account) -> SenderDomain:

@@ -25,6 +25,9 @@ def test_results_are_counted_for_the_wording_that_each_target_got() -> None:
     targets = RunTargetFactory.create_batch(40, run=run, account=account, sent=True)
     RunTargetFactory.create(run=run, account=account, failed=True)
     replied, left = targets[0], targets[1]
+    back = targets[2]
+    back.returned_at, back.return_kind = timezone.now(), "permanent"
+    back.save()
     for _ in range(2):
         InboundFactory.create(account=account, run=run, recipient=replied.recipient)
     left.recipient.opted_out_at = timezone.now() + timedelta(seconds=1)
@@ -40,6 +43,8 @@ def test_results_are_counted_for_the_wording_that_each_target_got() -> None:
         [heard] = [wording.letter for wording in found.wordings if wording.replied]
         assert heard == LETTERS[part.variant(key=target_key(run.key, replied.pk)) or 0]
         assert sum(wording.replied for wording in found.wordings) == 1
+        [bounced] = [wording.letter for wording in found.wordings if wording.returned]
+        assert bounced == LETTERS[part.variant(key=target_key(run.key, back.pk)) or 0]
         [out] = [wording.letter for wording in found.wordings if wording.opted_out]
         assert out == LETTERS[part.variant(key=target_key(run.key, left.pk)) or 0]
 

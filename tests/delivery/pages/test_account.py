@@ -344,6 +344,19 @@ def test_editing_leaves_alone_what_the_engine_writes(client: Client, person: Use
     assert (account.fence, account.slow_factor) == (42, 2)
 
 
+def test_typing_is_switched_on_where_the_service_can_show_it(
+    client: Client, person: User, account: Account
+) -> None:
+    shown = [account.shows_typing]
+    for typed in ({"pace-shows_typing": "on"}, {}):
+        press(client, account, "edit", **edited(account, **typed))
+        shown.append(account.shows_typing)
+    assert shown == [False, True, False]
+    mail = AccountFactory.create(owner=person, by_email=True, transport="email")
+    page = client.get(reverse("accounts:edit", args=[mail.pk])).content.decode()
+    assert "pace-shows_typing" not in page
+
+
 def test_a_warm_up_has_three_numbers_or_none(client: Client, person: User, account: Account) -> None:
     text = press(client, account, "edit", **edited(account, **{"pace-warmup_start": "20"}))
     assert "Enter all three numbers, or leave all three empty." in text

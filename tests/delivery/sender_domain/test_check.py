@@ -113,6 +113,15 @@ def test_each_account_is_checked_once_a_day(owner: User, dns: DnsServer) -> None
 
 
 @pytest.mark.django_db
+def test_a_domain_without_an_answer_is_asked_for_again_after_an_hour(owner: User, dns: DnsServer) -> None:
+    account = mailbox(owner)
+    hour = timezone.now() - timedelta(minutes=61)
+    SenderDomainFactory.create(account=account, trouble="The DNS did not answer", checked_at=hour)
+    assert checking.check_due() == 1
+    assert SenderDomain.objects.get(account=account).trouble == ""
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("address", ["", "nobody", "a@" + "x" * 70 + ".example"])
 def test_an_address_without_a_usable_domain_breaks_nothing(owner: User, dns: DnsServer, address: str) -> None:
     account = mailbox(owner, address)
