@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import IntegerField, Model, Q, QuerySet, Subquery
 
 M = TypeVar("M", bound=Model)
 
 PAGE_SIZE = 50
 COUNTED = 5_000  # rows; a higher count costs more than it is worth
+MOST_SHOWN = 10_000  # of the size of a tag or a choice: beyond it, it is large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +83,25 @@ def counted(rows: QuerySet[Any], *, searched: bool = False) -> int:
     most = COUNTED // 5 if searched else COUNTED  # each row of a search may cost some that are not found
     found = rows[: most + 1].count()
     return found if found <= most else AtLeast(most)
+
+
+class Size(Subquery):
+    """Counts rows of another table in the same statement, up to one more than `MOST_SHOWN`."""
+
+    template = "(SELECT count(*) FROM (%(subquery)s) counted)"
+    output_field = IntegerField()
+
+
+def size_of(rows: QuerySet[Any]) -> Size:
+    """Return the expression for the number of `rows`, of which as many are read as are shown; see `shown`."""
+    return Size(rows.order_by()[: MOST_SHOWN + 1])
+
+
+def shown(number: int) -> int:
+    """Return a size that was counted up to one more than `MOST_SHOWN`, as a page shows it: 10,000+."""
+    return number if number <= MOST_SHOWN else AtLeast(MOST_SHOWN)
+
+
+def at_most_shown(rows: QuerySet[Any]) -> int:
+    """Count rows as far as a page shows their number."""
+    return shown(rows.order_by()[: MOST_SHOWN + 1].count())

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from django.db import connection, transaction
-from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, Value, When
 
 from accounts.models import Account, Recipient, Tag, User
 from accounts.models.recipient import RecipientQuerySet
+from accounts.paging import at_most_shown
+from accounts.recipients import tags
 from accounts.recipients.search import matching
 from accounts.roles import require_touch
 from reminders import headcount
@@ -165,12 +167,19 @@ def tags_of(reminder: Reminder) -> list[Tag]:
     """Return the owner's tags, each with how many recipients have it and whether it is `chosen`."""
     chosen = Reminder.tags.through.objects.filter(reminder=reminder, tag=OuterRef("pk"))
     rows = Tag.objects.filter(owner=reminder.owner_id).annotate(chosen=Exists(chosen))
-    return list(rows.annotate(size=Count("recipients")).order_by("name"))
+    found = list(tags.with_sizes(rows).order_by("name"))
+    tags.show_sizes(found)
+    return found
 
 
 def named(reminder: Reminder) -> int:
     """Return how many recipients are chosen one by one."""
     return _named(reminder).count()
+
+
+def named_shown(reminder: Reminder) -> int:
+    """Return the same, counted as far as a page shows it."""
+    return at_most_shown(_named(reminder))
 
 
 def _is_named(reminder: Reminder) -> Exists:

@@ -2,17 +2,15 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, IntegerField, OuterRef, Subquery
-from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import posted, seen, touched, user_of
-from accounts.models import Recipient, Tag
+from accounts.models import Tag
 from accounts.pages.recipient_forms import MergeForm, TagAllForm, TagForm
-from accounts.paging import page_of
+from accounts.paging import at_most_shown, page_of
 from accounts.recipients import tags
 from accounts.recipients.filters import RecipientFilter
 from accounts.roles import may_touch, visible
@@ -32,13 +30,10 @@ def tag_list(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"Tag “{tag}” was created. Add it to people in the list of recipients.")
             return redirect("recipients:tags")
-    ties = Recipient.tags.through.objects.filter(tag=OuterRef("pk")).order_by().values("tag")
-    counts = ties.values_list(Count("pk"))
     rows = visible(Tag.objects.select_related("owner"), user_of(request))
-    rows = rows.annotate(size=Coalesce(Subquery(counts, output_field=IntegerField()), 0))
-    return render(
-        request, "recipients/tags.html", {"page": page_of(rows, request.GET, by="name"), "form": form}
-    )
+    page = page_of(tags.with_sizes(rows), request.GET, by="name")
+    tags.show_sizes(page.rows)
+    return render(request, "recipients/tags.html", {"page": page, "form": form})
 
 
 @login_required
@@ -52,7 +47,7 @@ def tag_page(request: HttpRequest, pk: int) -> HttpResponse:
             return _change(request, tag)
         except tags.TagError as error:
             trouble = str(error)
-    size = tag.recipients.count()
+    size = tags.size(tag)
     context = {
         "tag": tag,
         "name": old_name,
@@ -83,7 +78,7 @@ def _change(request: HttpRequest, tag: Tag) -> HttpResponse:
             messages.success(request, f"Tag “{name}” was merged into “{into}”.")
             return redirect("recipients:tag", into.pk)
         case "delete":
-            if tag.recipients.count() > TYPED_ABOVE and request.POST.get("typed", "").strip() != name:
+            if tags.size(tag) > TYPED_ABOVE and request.POST.get("typed", "").strip() != name:
                 raise tags.TagError(f"Type the name “{name}” to delete the tag.")
             tags.delete(tag, by=user)
             messages.success(request, f"Tag “{name}” was deleted. Its recipients were kept.")
@@ -109,5 +104,5 @@ def tag_all(request: HttpRequest) -> HttpResponse:
             whom = "1 recipient" if untied == 1 else f"{untied:,} recipients"
             messages.success(request, f"Tag “{tag}” was removed from {whom}.")
         return redirect(back)
-    context = {"form": form, "count": rows.order_by().count(), "chosen": chosen, "back": back}
+    context = {"form": form, "count": at_most_shown(rows), "chosen": chosen, "back": back}
     return render(request, "recipients/tag_all.html", context)

@@ -1,9 +1,12 @@
 """Creates, renames, merges and deletes tags. Each action is one statement, for any number of recipients."""
 
+from collections.abc import Iterable
+
 from django.db import IntegrityError, connection, transaction
-from django.db.models import ManyToManyRel, QuerySet
+from django.db.models import ManyToManyRel, OuterRef, QuerySet
 
 from accounts.models import Recipient, Tag, User
+from accounts.paging import at_most_shown, shown, size_of
 from accounts.roles import require_touch, touchable
 
 Ties = Recipient.tags.through
@@ -73,6 +76,21 @@ def untag_all(recipients: QuerySet[Recipient], tag: Tag, *, by: User) -> int:
     found = recipients.filter(owner=tag.owner_id).order_by().values("pk")
     untied, _ = Ties.objects.filter(tag=tag, recipient__in=found).delete()
     return untied
+
+
+def size(tag: Tag) -> int:
+    """Return how many recipients have the tag, counted as far as a page shows it."""
+    return at_most_shown(Ties.objects.filter(tag=tag))
+
+
+def with_sizes(rows: QuerySet[Tag]) -> QuerySet[Tag]:
+    """Add the size of each tag; `show_sizes` makes it ready for a page."""
+    return rows.annotate(size=size_of(Ties.objects.filter(tag=OuterRef("pk")).values("tag")))
+
+
+def show_sizes(rows: Iterable[Tag]) -> None:
+    for tag in rows:
+        tag.size = shown(tag.size)  # type: ignore[attr-defined]  # annotated
 
 
 def _named(name: str) -> str:

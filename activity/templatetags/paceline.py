@@ -44,7 +44,8 @@ class Counts(Protocol):
 
 @register.filter
 def thousands(number: int) -> str:
-    return f"{number:,}"
+    """Return a number with its thousands apart; one that was not counted to the end says so itself."""
+    return f"{number:,}" if type(number) is int else str(number)
 
 
 @register.filter

@@ -1,10 +1,15 @@
 """Walking through pages shows every row once, in order, both ways."""
 
+from typing import Any
+
 import pytest
 
-from accounts.models import Recipient, User
+from accounts import paging
+from accounts.models import Recipient, Tag, User
 from accounts.paging import page_of
-from tests.factories import RecipientFactory
+from accounts.recipients import tags
+from activity.templatetags.paceline import thousands
+from tests.factories import RecipientFactory, TagFactory
 
 NAMES = ["b", "a", "c", "a", "b", "b", "d"]
 
@@ -52,3 +57,19 @@ def test_an_anchor_that_is_no_row_shows_the_first_page(rows: list[Recipient], an
     assert len(page.rows) == len(NAMES)
     assert page.before is None
     assert page.after is None
+
+
+@pytest.mark.django_db
+def test_a_size_is_counted_as_far_as_a_page_shows_it(
+    owner: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    monkeypatch.setattr(paging, "MOST_SHOWN", 3)
+    small, large = TagFactory.create(owner=owner, name="a"), TagFactory.create(owner=owner, name="b")
+    for number in range(5):
+        RecipientFactory.create(owner=owner).tags.add(*([small, large] if number < 3 else [large]))
+    with django_assert_num_queries(1):
+        found = list(tags.with_sizes(Tag.objects.order_by("name")))
+    tags.show_sizes(found)
+    sizes: list[int] = [vars(tag)["size"] for tag in found]
+    assert [thousands(size) for size in sizes] == ["3", "3+"]
+    assert [str(tags.size(tag)) for tag in found] == ["3", "3+"]

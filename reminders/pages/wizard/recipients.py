@@ -149,7 +149,7 @@ def _page(
         "show": show,
         "page": page,
         "matching": _number(reminder, applied, show) if not by_id else 0,
-        "named": audience.named(reminder),
+        "named": audience.named_shown(reminder),
         "trouble": trouble,
         "trouble_below": trouble_below,
     }
