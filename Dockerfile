@@ -15,7 +15,7 @@ RUN SECRET_KEY="$(python -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
 USER paceline
 EXPOSE 8000
-CMD ["daphne", "-v", "0", "-b", "0.0.0.0", "-p", "8000", "config.asgi:application"]
+CMD ["daphne", "-v", "0", "--websocket_connect_timeout", "30", "-b", "0.0.0.0", "-p", "8000", "config.asgi:application"]
 
 # Asked by a name that is allowed, since Django answers to no other.
 HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=4 \

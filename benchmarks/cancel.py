@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account, User
-from benchmarks import scratch
 from benchmarks.pages import SERVED
+from benchmarks.tables import scratch
 from delivery.engine.tick import take_back_canceled
 from delivery.models import Run, RunAccount
 from delivery.states import RunStatus

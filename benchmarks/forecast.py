@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection
 
 from accounts.models import Account, Limit, User
-from benchmarks import scratch
+from benchmarks.tables import scratch
 from delivery.forecast import simulate
 from delivery.pacing import Limits
 from delivery.planning.values import Allowance, Job, Sender

@@ -8,8 +8,8 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Account, User
-from benchmarks import scratch
 from benchmarks.memory import peak
+from benchmarks.tables import scratch
 from delivery.models import Run
 from reminders.follow_ups import hygiene
 from reminders.models import FollowUp, FollowUpStep, Reminder

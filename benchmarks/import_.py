@@ -13,7 +13,8 @@ from django.test import override_settings
 
 from accounts.imports import stages
 from accounts.models import Import, Recipient, User
-from benchmarks import memory, scratch
+from benchmarks import memory
+from benchmarks.tables import scratch
 
 ROWS = 100_000
 
@@ -63,5 +64,5 @@ def _move(job: Import, status: Import.Status) -> None:
 def _file(folder: str, kind: str, rows: int) -> Path:
     """Return a file written by a separate process, whose memory is not to be measured."""
     path = Path(folder) / f"people.{kind}"
-    subprocess.run([sys.executable, "-m", "benchmarks.address_book", str(path), str(rows)], check=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.tables.address_book", str(path), str(rows)], check=True)
     return path

@@ -20,7 +20,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
 
 from accounts.models import User
-from benchmarks import crowd, scratch
+from benchmarks.tables import crowd, scratch
 
 MOST_MS = 100.0
 MOST_QUERIES = 25

@@ -18,7 +18,7 @@ from accounts.models import Account, Recipient
 from accounts.recipients.search import with_beginnings
 from accounts.recipients.states import in_state
 from activity.models import Attempt, Notification
-from benchmarks import crowd, scratch
+from benchmarks.tables import crowd, scratch
 from delivery.models import Run, RunAccount, RunTarget
 from reminders.models import FollowUp, Reminder
 

@@ -11,7 +11,7 @@ from statistics import quantiles
 from django.db import connection
 
 from activity.pruning import prune
-from benchmarks import crowd, scratch
+from benchmarks.tables import crowd, scratch
 from delivery.models import Run
 
 ROWS = 1_000_000

@@ -17,7 +17,7 @@ from django.db import connection
 from redis import Redis
 
 from accounts.models import Account, Limit, User
-from benchmarks import scratch
+from benchmarks.tables import scratch
 from config.celery import app
 from config.redis.address import redis_address
 from config.redis.client import client

@@ -4,6 +4,7 @@ Each socket joins its groups before it reads the state, so that no change is los
 decides who may listen: when a page connects, when access changes, and regularly in between.
 """
 
+import json
 import time
 from enum import IntEnum
 from functools import cache
@@ -44,6 +45,14 @@ class Closed(IntEnum):
 def places() -> Shares:
     """Return the places for sockets of this process; a page without a socket polls for its state."""
     return Shares(total=settings.SOCKETS, each=settings.SOCKETS_PER_PERSON)
+
+
+def _run_text(event: Event, zone: ZoneInfo) -> str:
+    """Return the message of a run as JSON, written once for all sockets of this process: they share the event."""
+    texts: dict[str, str] = event.setdefault("texts", {})
+    if zone.key not in texts:
+        texts[zone.key] = json.dumps(live.run_message(event, zone))
+    return texts[zone.key]
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):
@@ -103,7 +112,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
 
     async def run_changed(self, event: Event) -> None:
         if await self._still_trusted():
-            await self.send_json(live.run_message(event, self.zone))
+            await self.send(text_data=_run_text(event, self.zone))
 
     async def account_changed(self, event: Event) -> None:
         """Ignore the event: a page of one run does not need it."""

@@ -6,7 +6,8 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from activity.models import Attempt
-from benchmarks import crowd, plans
+from benchmarks import plans
+from benchmarks.tables import crowd
 from delivery.models import Run, RunTarget
 from tests.factories import OperatorFactory
 

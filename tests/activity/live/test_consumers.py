@@ -1,7 +1,8 @@
 """The sockets of open pages: who may listen, what they hear, and when they are closed."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import tzinfo
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from accounts.models import TeamMate, User
+from activity.live import messages
 from activity.live.consumers import LiveConsumer, places
 from activity.models import Notification
 from activity.notify import tell
@@ -174,6 +176,25 @@ async def test_a_change_is_heard(run: Run, cookies: dict[str, bytes], path: str)
         live.run_changed(run.pk, run.owner_id)
         message = await hear(opened, "run")
     assert message["text"]["sent"] == "4"
+
+
+async def test_a_message_is_written_once_for_all_pages_of_a_zone(
+    run: Run, cookies: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, written, write = f"/ws/runs/{run.pk}/", [], messages.run_message
+
+    def noted(facts: Mapping[str, Any], zone: tzinfo) -> messages.Message:
+        written.append(facts["sent"])
+        return write(facts, zone)
+
+    monkeypatch.setattr(messages, "run_message", noted)
+    async with listening(path, cookies["owner"]) as one, listening(path, cookies["mate"]) as other:
+        for opened in (one, other):
+            await opened.receive_json_from()
+        await change(run, sent=4, sending=0)
+        live.run_changed(run.pk, run.owner_id)
+        assert [(await hear(opened, "run"))["text"]["sent"] for opened in (one, other)] == ["4", "4"]
+    assert written == [3, 3, 4], "once for each page as it opens, then once for both"
 
 
 async def test_the_snapshot_comes_again_after_a_break(run: Run, cookies: dict[str, bytes]) -> None:

@@ -1,4 +1,4 @@
-"""python -m benchmarks.address_book PATH ROWS: write a CSV or XLSX file of so many people."""
+"""python -m benchmarks.tables.address_book PATH ROWS: write a CSV or XLSX file of so many people."""
 
 import csv
 import sys

@@ -1,0 +1,1 @@
+"""What benchmarks measure on: databases of their own, and the rows of a busy year."""
