@@ -128,6 +128,7 @@ def shown(recipients: Sequence[Recipient]) -> list[RecipientShown]:
 
 def _shown(recipient: Recipient) -> RecipientShown:
     names = ("channel", "kind", "address", "name", "fields", "opted_out_at", "blocked_at", "converted_at")
+    undeliverable = ("undeliverable_at", "undeliverable_for")
     times = ("cooldown_until", "last_inbound_at", "created_at", "archived_at")
     archived = recipient.archived_at is not None
     return RecipientShown(
@@ -136,7 +137,7 @@ def _shown(recipient: Recipient) -> RecipientShown:
         account=recipient.account_id,
         tags=[tag.name for tag in recipient.tags.all()],
         state="archived" if archived else recipient.state,  # type: ignore[attr-defined]  # annotated
-        **{name: getattr(recipient, name) for name in (*names, *times)},
+        **{name: getattr(recipient, name) for name in (*names, *undeliverable, *times)},
     )
 
 

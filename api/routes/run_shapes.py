@@ -16,11 +16,12 @@ from delivery.states import TargetStatus
 COLUMNS = (
     *("kind", "name", "action", "status", "pause_reason", "summary", "zone"),
     *("fired_at", "due_at", "started_at", "finished_at", "archived_at"),
-    *("total", "pending", "sending", "sent", "failed", "skipped", "unconfirmed", "left_out"),
+    *("total", "pending", "sending", "sent", "returned", "failed", "skipped", "unconfirmed", "left_out"),
 )
 TARGET_COLUMNS = (
     *("status", "not_before", "attempts", "parts_done", "error", "provider_id"),
     *("settled_at", "delivered_at", "read_at"),
+    *("returned_at", "return_kind", "return_reason"),
 )
 
 

@@ -12,7 +12,14 @@ from api.schemas.base import MOST_PER_CALL, Asked, Id, ListAsked, Shown
 MOST_FIELDS, MOST_TAGS = 50, 50
 RecipientKind = Literal["group", "person", "mailbox", "room", "profile"]
 State = Literal[
-    "opted_out", "blocked", "cooling_down", "not_interested", "converted", "reachable", "archived"
+    "opted_out",
+    "blocked",
+    "undeliverable",
+    "cooling_down",
+    "not_interested",
+    "converted",
+    "reachable",
+    "archived",
 ]
 
 
@@ -57,6 +64,8 @@ class RecipientShown(Shown):
     state: State
     opted_out_at: datetime | None
     blocked_at: datetime | None
+    undeliverable_at: datetime | None
+    undeliverable_for: str = Field(description="Why nothing arrives at the address, as its service says.")
     converted_at: datetime | None
     cooldown_until: datetime | None
     last_inbound_at: datetime | None

@@ -59,6 +59,9 @@ class RunShown(Leaving):
     pending: int
     sending: int
     sent: int
+    returned: int = Field(
+        description="Of the sent ones: their service reported later that they failed, bounced or were unwanted."
+    )
     failed: int
     skipped: int
     unconfirmed: int
@@ -113,6 +116,9 @@ class TargetShown(Shown):
     settled_at: datetime | None
     delivered_at: datetime | None
     read_at: datetime | None
+    returned_at: datetime | None = Field(description="Since when the service says that it failed after all.")
+    return_kind: str = Field(description="temporary, permanent, complaint, or empty.")
+    return_reason: str
     leaves_at: datetime | None = Field(
         description="Not before this time; null if it does not leave any more."
     )

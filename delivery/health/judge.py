@@ -64,10 +64,10 @@ def act(account: Account, health: Health, *, now: datetime) -> None:
 
 @transaction.atomic
 def _pause(account: Account, health: Health, now: datetime) -> None:
-    reason = words.paused(account, health)
+    reason = words.why(account, health)
     until = now + timedelta(hours=settings.HEALTH_PAUSE_HOURS)
     if record.pause(account, reason=reason, until=until):
-        lifecycle.stop_account(account, status=Account.Status.PAUSED, reason=reason)
+        lifecycle.stop_account(account, status=Account.Status.PAUSED, reason=words.paused(reason))
         transaction.on_commit(lambda: notifications.account_unhealthy(account, "was paused", reason))
         log.warning("health_paused", account=account.pk, share=health.worst.share, figure=health.worst.name)
 

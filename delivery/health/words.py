@@ -29,9 +29,9 @@ WORDS = {
 
 
 def percent(share: float) -> str:
-    """Return a share as 4.2 %, and small ones as 0.08 %."""
+    """Return a share as 4.2%, and small ones as 0.08%."""
     digits = 2 if share < 0.01 else 1
-    return f"{share * 100:.{digits}f}".rstrip("0").rstrip(".") + " %"
+    return f"{share * 100:.{digits}f}".rstrip("0").rstrip(".") + "%"
 
 
 def figure(told: Figure) -> str:
@@ -54,9 +54,9 @@ def why(account: Account, health: Health) -> str:
     return f"{figure(health.worst)}. {remedy(account, health)}"
 
 
-def paused(account: Account, health: Health) -> str:
-    """Return the reason of the pause, which stands behind the account's name too."""
-    return f"Account health: {why(account, health)}"
+def paused(reason: str) -> str:
+    """Return the reason of a pause as the account's sentence gives it, from that of its health."""
+    return f"Account health: {reason}"
 
 
 def warning(account: Account, health: Health) -> str:

@@ -7,7 +7,7 @@ from accounts.models import Account, User
 from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import trouble, wakeups
-from delivery.health import record
+from delivery.health import record, words
 from delivery.lifecycle import events
 from delivery.lifecycle.people import resume
 from delivery.lifecycle.steps import WrongStateError, open_runs, stop_for, stopped_accounts
@@ -53,7 +53,7 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
         raise WrongStateError(f"{account} is archived. Bring it back first.")
     if account.health == Account.Health.PAUSED:
         if by is None and account.health_until and account.health_until > timezone.now():
-            _move_account(account, Account.Status.PAUSED, account.health_reason, None)
+            _move_account(account, Account.Status.PAUSED, words.paused(account.health_reason), None)
             return account  # its service is back, and its own pause is not over
         record.lift(account, by=by)
     was_offline = account.status == AccountStatus.OFFLINE

@@ -308,8 +308,18 @@ class TestExport:
         ann.tags.add(TagFactory.create(owner=owner, name="B"), TagFactory.create(owner=owner, name="A"))
         RecipientFactory.create(owner=owner, name="Ben", fields={"age": 7}, opted_out=True)
         titles, first = exported(as_owner, q="ann")
-        assert titles == ["address", "name", "tags", "channel", "kind", "state", "account", "city"]
-        assert first == ["+60123456789", "Ann Lee", "A; B", "whatsapp", "person", "reachable", "", "Ipoh"]
+        assert titles == [
+            "address",
+            "name",
+            "tags",
+            "channel",
+            "kind",
+            "state",
+            "account",
+            "undeliverable_for",
+            "city",
+        ]
+        assert first == ["+60123456789", "Ann Lee", "A; B", "whatsapp", "person", "reachable", "", "", "Ipoh"]
         titles, *rows = exported(as_owner)
         assert titles[-2:] == ["age", "city"]
         assert [row[-2:] for row in rows] == [["", "Ipoh"], ["7", ""]]

@@ -168,3 +168,11 @@ def test_tags_are_made_renamed_given_and_deleted(program: Program, owner: User) 
     reminder.delete()
     program.delete(f"/tags/{tag['id']}")
     assert Recipient.objects.filter(pk__in=ids).count() == 3
+
+
+def test_an_undeliverable_recipient_says_since_when_and_why(program: Program, owner: User) -> None:
+    found = RecipientFactory.create(owner=owner, undeliverable=True)
+    RecipientFactory.create(owner=owner)
+    shown = program.get(f"/recipients/{found.pk}")
+    assert (shown["state"], shown["undeliverable_for"]) == ("undeliverable", "550 5.1.1 No such user")
+    assert [each["id"] for each in program.get("/recipients?state=undeliverable")["items"]] == [found.pk]

@@ -138,3 +138,11 @@ def test_the_ledger_and_the_replies_are_listed_newest_first(program: Program, ow
     (row,) = program.get(f"/replies?run={run.pk}")["items"]
     assert (row["id"], row["text"]) == (reply.pk, "Yes please")
     assert program.get(f"/replies/{reply.pk}")["text"] == "Yes please"
+
+
+def test_messages_that_came_back_are_counted_and_say_why(program: Program, owner: User) -> None:
+    run = RunFactory.create(reminder__owner=owner, success=True, sent=2, returned=1)
+    RunTargetFactory.create(run=run, returned=True)
+    assert program.get(f"/runs/{run.pk}")["returned"] == 1
+    (target,) = program.get(f"/runs/{run.pk}/targets")["items"]
+    assert (target["status"], target["return_kind"], target["return_reason"]) == ("sent", "temporary", "463")

@@ -101,7 +101,7 @@ def test_an_account_above_its_threshold_slows_down_and_its_owner_is_told(account
     look(account)
     assert (account.health, account.status) == ("slow", "active")
     assert account.slowness == 2 * usual
-    assert "11 of 100 messages failed or came back in the last 7 days (11 %; healthy is up to 10 %)" in (
+    assert "11 of 100 messages failed or came back in the last 7 days (11%; healthy is up to 10%)" in (
         account.health_reason
     )
     assert Notification.objects.get().title == "Parents was slowed down"

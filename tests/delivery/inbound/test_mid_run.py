@@ -2,11 +2,15 @@
 
 import threading
 
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Account, Recipient
 from delivery.engine import pump
+from delivery.inbound import store
 from delivery.models import Run
+from delivery.transports.base import Receipt, ReceiptState
+from reminders.conversations import replies
 from tests.delivery.stage import Stage, add_up, counted, serve
 from tests.factories import PartFactory
 from tests.reminders.conversations.conversation import hear
@@ -59,3 +63,35 @@ def test_who_is_archived_in_the_middle_of_a_run_gets_nothing(stage: Stage) -> No
     serve(run, account)
     assert counted(run) == {"sent": 1, "skipped": 1}
     assert {line["to"] for line in stage.received(account)} == {people[0].address}
+
+
+def bounce_after(stage: Stage, account: Account, run: Run, *, messages: int) -> None:
+    """Report the first part as bounced once it is written down, while the pump still works."""
+    thread = threading.Thread(target=pump.pump, args=(account.pk,))
+    thread.start()
+    while thread.is_alive() and not run.targets.exclude(provider_id="").exists():
+        thread.join(0.005)
+    told = run.targets.exclude(provider_id="").get().provider_id
+    bounced = Receipt(
+        event_id=f"bounce-{told}", provider_id=told, state=ReceiptState.BOUNCED, at=timezone.now()
+    )
+    store.store(account, [bounced])
+    replies.work(account.pk)
+    thread.join()
+    assert len(stage.received(account)) == messages
+
+
+def test_a_bounce_of_the_first_part_keeps_the_others_back(stage: Stage, quick: Settings) -> None:
+    quick.PART_GAP_MIN_MS = quick.PART_GAP_MAX_MS = 900
+    account = stage.account(group_concurrency=1)
+    (who,) = stage.recipients(1)
+    run = stage.fire(account, to=[who], parts=3)
+    bounce_after(stage, account, run, messages=1)
+    serve(run, account)
+    assert counted(run) == {"skipped": 1}
+    assert run.targets.get().error == "undeliverable"
+    add_up(run)
+
+    again = stage.fire(account, to=[who])  # and nothing goes there again
+    assert (again.status, again.left_out) == ("failed", 1)
+    assert len(stage.received(account)) == 1
