@@ -57,6 +57,7 @@ def snapshot(run: Run, rate: float = 0.0) -> dict[str, Any]:
         "run": run.pk,
         "status": run.status,
         "shown": run.shown_status,
+        "canceling": run.being_canceled,  # for pages of the release before
         "reason": run.pause_reason,
         "summary": run.summary,
         "sent": run.sent,

@@ -5,25 +5,40 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from django import forms
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from accounts.admin.actions import MOST_AT_ONCE, Button, Question, confirmed
+from accounts.admin.actions import MOST_AT_ONCE, Button, Question, RowActions, confirmed
 from accounts.admin.archiving import ArchivedFilter, Archiving
 from accounts.admin.lists import list_link, moment_column, pill_column
 from accounts.admin.roles import RoleAdmin, ViewAdmin
 from accounts.models import ConsentChange, Recipient, Tag
 from accounts.pages.recipient_forms import ReasonForm
 from accounts.paging import counted
+from accounts.recipients import tags
 from accounts.recipients.consent_actions import ACTIONS, ConsentAction, suiting
 from accounts.recipients.search import matching
 from accounts.recipients.states import state_now
 
 
+class MergeForm(forms.Form):
+    """The tag that stays when others are merged into it."""
+
+    into = forms.ModelChoiceField(Tag.objects.none(), label="Merge into", empty_label=None)
+
+    def __init__(self, data: Any, *, offered: QuerySet[Tag]) -> None:
+        super().__init__(data)
+        self.fields["into"].queryset = offered  # type: ignore[attr-defined]
+
+
 @admin.register(Tag)
-class TagAdmin(RoleAdmin[Tag]):
+class TagAdmin(RowActions, RoleAdmin[Tag]):
     page = "recipients:tag"
+    actions = ("merge_tags",)
+    refusals = (tags.TagError, PermissionDenied)
     list_display = ("name", "owner", "recipients")
     list_select_related = ("owner",)
     search_fields = ("name", "^owner__username")
@@ -35,10 +50,33 @@ class TagAdmin(RoleAdmin[Tag]):
     def recipients(self, tag: Tag) -> str:
         return list_link(Recipient, "Show", tags__id__exact=tag.pk)
 
+    @admin.action(description="Merge the selected tags into one", permissions=["view"])
+    def merge_tags(self, request: HttpRequest, queryset: QuerySet[Tag]) -> HttpResponse | None:
+        """Ask which of the tags stays; the recipients and reminders of the others get it."""
+        form = MergeForm(request.POST if confirmed(request) else None, offered=queryset)
+        if form.is_valid():
+            into = form.cleaned_data["into"]
+            others = queryset.exclude(pk=into.pk)
+            return self.each(request, others, partial(_merge, into=into), f"Merged into “{into}”")
+        asked = Question(
+            action="merge_tags",
+            title="Merge these tags?",
+            sentence="Everyone who has one of the others gets the tag that stays. The others are deleted.",
+            button="Merge",
+            rows=[(tag, _recipients(tag)) for tag in queryset[:MOST_AT_ONCE]],
+            gives_up=True,
+            form=form,
+        )
+        return self.ask(request, asked)
+
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return how many recipients lose each tag: Django would list each of them, up to a million lines."""
         told = [f"{tag} (removed from {_recipients(tag)})" for tag in objs]
         return told, {"tags": len(objs)}, set(), []
+
+
+def _merge(tag: Tag, *, into: Tag, by: Any) -> None:
+    tags.merge(tag, into=into, by=by)
 
 
 def _recipients(tag: Tag) -> str:

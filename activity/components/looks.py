@@ -35,7 +35,7 @@ RUN_LOOKS: Mapping[str, Look] = {
     "success": Look("success", "Success", Tone.GOOD),
     "partial": Look("partial", "Partial", Tone.WARN),
     "failed": Look("failed", "Failed", Tone.BAD),
-    "canceling": Look("canceled", "Being canceled", Tone.BUSY),
+    "canceling": Look("canceled", "Canceling\N{HORIZONTAL ELLIPSIS}", Tone.BUSY),
     "canceled": Look("canceled", "Canceled", Tone.CALM),
     "skipped": Look("skipped", "Skipped", Tone.CALM),
 }

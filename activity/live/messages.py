@@ -30,7 +30,7 @@ def run_message(facts: Mapping[str, Any], zone: tzinfo) -> Message:
     """Return a run for its progress bars and pills; `facts` is a snapshot of `delivery.live`."""
     counts = {name: facts[name] for name in PARTS}
     # A worker of the release before does not send it.
-    status = facts.get("shown") or facts["status"]
+    status = facts.get("shown") or ("canceling" if facts.get("canceling") else facts["status"])
     return {
         "type": "run",
         "run": facts["run"],

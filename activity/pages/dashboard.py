@@ -121,6 +121,8 @@ def overview(user: User) -> dict[str, Any]:
     stopped = _stopped_accounts(user)
     going = list(shown.filter(status__in=[RunStatus.RUNNING, RunStatus.QUEUED])[: SHOWN + 1])
     running = [*_newest(Run.objects.canceling(), user)[: SHOWN + 1], *going][: SHOWN + 1]
+    mine = _touched(Run.objects.all(), user, [run.pk for run in paused + missed + unconfirmed])
+    my_accounts = _touched(Account.objects.all(), user, [account.pk for account in stopped])
     return {
         "paused": paused,
         "missed": missed,
@@ -128,9 +130,11 @@ def overview(user: User) -> dict[str, Any]:
         "stopped": stopped,
         "whys": account_state.whys(stopped, now=now) if stopped else {},
         "remedies": {account.pk: action for account in stopped if (action := action_of(account))},
-        "my_accounts": _touched(Account.objects.all(), user, [account.pk for account in stopped]),
+        "my_accounts": my_accounts,
         "calm": not (paused or missed or unconfirmed or stopped),
-        "mine": _touched(Run.objects.all(), user, [run.pk for run in paused + missed]),
+        "mine": mine,
+        # Somebody who may only read is not told to decide.
+        "decides": bool(mine or my_accounts) or not (paused or missed or unconfirmed or stopped),
         "running": running,
         "senders": _first_senders(running[:SHOWN]),
         "coming": _coming(user),

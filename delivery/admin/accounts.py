@@ -15,10 +15,11 @@ from django.utils.safestring import SafeString
 
 from accounts.admin.accounts import AccountAdmin, AccountForm
 from accounts.admin.actions import Button, Question, RowActions, confirmed
-from accounts.models import Account
+from accounts.models import Account, Limit
 from accounts.roles import require_touch
 from activity.templatetags.paceline import account_pill
 from delivery import lifecycle
+from delivery.limits.own import far_above
 from delivery.models import RunAccount
 from delivery.pages import account_facts
 from delivery.sentences import account_state
@@ -56,6 +57,14 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
     form = OneSessionForm
     change_list_template = "admin/live_list.html"
     everything = "?archived=all"
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Warn of limits that are far above the profile's, as the page does."""
+        super().save_related(request, form, formsets, change)
+        for limit in Limit.objects.filter(account=form.instance).select_related("account"):
+            for warning in far_above(limit):
+                self.message_user(request, warning, messages.WARNING)
+
     refusals = (
         IllegalMoveError,
         PermissionDenied,

@@ -7,7 +7,31 @@ from django.db import transaction
 from accounts.models import Account, Limit, User
 from accounts.roles import require_touch
 from delivery.engine import wakeups
-from delivery.limits.lookup import FIELDS
+from delivery.limits.lookup import FIELDS, merged
+
+FAR = 2  # times the value of the profile
+CAPS = {
+    "per_minute": "per minute",
+    "per_hour": "per hour",
+    "per_day": "per day",
+    "per_24_hours": "per 24 hours",
+    "per_7_days": "per 7 days",
+    "per_30_days": "per 30 days",
+}
+
+
+def far_above(limit: Limit) -> list[str]:
+    """Return a warning for each of an account's own limits that is far above that of its profile."""
+    usual = merged(limit.account, limit.action, None).limits
+    found = []
+    for name, words in CAPS.items():
+        own, inherited = getattr(limit, name), getattr(usual, name)
+        if own is not None and inherited is not None and own > FAR * inherited:
+            found.append(
+                f"{own:,} {words} is far above the {inherited:,} of the profile "
+                f"“{limit.account.get_profile_display()}”. Services block accounts that send too much."
+            )
+    return found
 
 
 @transaction.atomic

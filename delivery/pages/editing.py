@@ -12,7 +12,7 @@ from accounts.encryption import UnreadableSecretError
 from accounts.models import Account, Limit
 from delivery.engine import wakeups
 from delivery.limits.lookup import merged
-from delivery.limits.own import save_limits
+from delivery.limits.own import far_above, save_limits
 from delivery.pages import account_facts
 from delivery.pages.forms import AccountForm, CredentialsForm, LimitForm, PaceForm
 from delivery.pages.offers import offer
@@ -62,6 +62,8 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
     if given is not None and all(form.is_valid() for _, form in shown):
         save_limits(account, [form.instance for _, form in shown], by=user_of(request))
         messages.success(request, "Limits saved. They apply in a few seconds.")
+        for warning in [each for _, form in shown for each in far_above(form.instance)]:
+            messages.warning(request, warning)
         return redirect("accounts:page", pk)
     return render(request, "accounts/account_limits.html", {"account": account, "shown": shown})
 

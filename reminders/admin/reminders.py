@@ -27,6 +27,7 @@ from reminders.form_fields import SendDaysField, WallClockField
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from reminders.moments import BadCronError, check_cron, instant_of, upcoming
 from reminders.readiness import NotReadyError, timetable_of
+from reminders.schedule_words import too_often
 from reminders.scheduling import reschedule
 
 
@@ -178,6 +179,9 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
             reschedule(form.instance)
         except NotReadyError as error:
             self.message_user(request, f"Saved, but it cannot be sent like this. {error}", messages.WARNING)
+        timetable = timetable_of(form.instance)
+        for warning in too_often(timetable, timezone.now()) if timetable else ():
+            self.message_user(request, warning, messages.WARNING)
 
 
 @admin.register(Part)

@@ -184,7 +184,8 @@ def rich(transactional_db: None, redis: Redis) -> User:
     long = "Wohnungseigentümergemeinschaft-Donaudampfschifffahrtsgesellschaft"
     account = AccountFactory.create(owner=user, name=long, waking=True)
     tag = TagFactory.create(owner=user, name="Nachbarschaftsversammlungsteilnehmer")
-    people = RecipientFactory.create_batch(3, owner=user, name=long, tags=[tag])
+    people = RecipientFactory.create_batch(2, owner=user, name=long, tags=[tag])
+    people.append(RecipientFactory.create(owner=user, name=long, tags=[tag], fields={"city": "Ipoh"}))
     RecipientFactory.create(owner=user, opted_out=True, tags=[tag])
     values = {"owner": user, "accounts": [account], "recipients": people, "tags": [tag]}
     ReminderFactory.create(name="", pk=1, **values)

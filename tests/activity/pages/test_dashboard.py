@@ -22,6 +22,7 @@ from tests.factories import (
     AccountFactory,
     AttemptFactory,
     LimitFactory,
+    RecipientFactory,
     ReminderFactory,
     RunFactory,
     RunTargetFactory,
@@ -60,6 +61,34 @@ def test_each_kind_of_decision_has_its_place(client: Client, owner: User, strang
     ):
         assert words in text
     assert "Held run" not in shown(client, stranger)
+
+
+def test_somebody_who_may_only_read_is_not_told_to_decide(client: Client, owner: User, reader: User) -> None:
+    RunFactory.create(reminder__owner=owner, partial=True, unconfirmed=2)
+    assert "Needs your decision" in shown(client, owner)
+    page = shown(client, reader)
+    assert "Waits for a decision of others" in page
+    assert "mark as sent or send again" not in page
+
+
+def test_a_newcomer_is_offered_to_send_to_the_sandbox(client: Client, owner: User, redis: Redis) -> None:
+    account = AccountFactory.create(owner=owner, transport="sandbox")
+    groups = RecipientFactory.create_batch(2, owner=owner, account=account, group=True)
+    values = {"scheduled": True, "by_hand": True, "fire_at": None, "next_fire_at": None}
+    reminder = ReminderFactory.create(
+        owner=owner, name="Fair", accounts=[account], recipients=groups, **values
+    )
+    page = " ".join(shown(client, owner).split())
+    assert "Send Fair to 2 practice groups" in page
+    RunFactory.create(reminder=reminder, success=True, sent=1)
+    assert "practice groups" not in shown(client, owner)
+
+
+def test_nobody_is_offered_to_send_to_real_people(client: Client, owner: User, redis: Redis) -> None:
+    real = AccountFactory.create(owner=owner, transport="waha")
+    values = {"scheduled": True, "by_hand": True, "fire_at": None, "next_fire_at": None, "recipients": 2}
+    ReminderFactory.create(owner=owner, accounts=[real], **values)
+    assert "Try it with the sandbox" not in shown(client, owner)
 
 
 def test_only_who_may_decide_gets_the_buttons(client: Client, owner: User, mate: User, reader: User) -> None:

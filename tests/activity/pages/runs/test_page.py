@@ -188,13 +188,13 @@ def test_a_run_that_is_being_canceled_says_so_and_offers_nothing(
     run = RunFactory.create(reminder__owner=owner, reminder__around_the_clock=True, targets=3)
     logged_in.post(url(run, "cancel"), {"confirmed": "1"})
     page = logged_in.get(url(run)).content.decode()
-    assert "Being canceled" in page
+    assert "Canceling…" in page
     assert f"Canceled by {owner}: nothing more is sent, and 2 messages are being taken back." in page
     assert "Nothing is sent until you resume it." not in page
     assert url(run, "resume") not in page
     assert url(run, "cancel") not in page
     for name in ("activity:list", "dashboard"):
-        assert "Being canceled" in logged_in.get(reverse(name)).content.decode()
+        assert "Canceling…" in logged_in.get(reverse(name)).content.decode()
 
 
 def test_failed_targets_are_retried_in_the_same_run(logged_in: Client, owner: User, redis: Redis) -> None:
