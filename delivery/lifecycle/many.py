@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.models import Account, User
 from delivery.lifecycle.causes import Cause, of_cause
+from delivery.lifecycle.people import NOT_RETURNED
 from delivery.lifecycle.steps import WrongStateError, finish, go_on, locked, refuse, serve
 from delivery.models import Run, RunTarget
 from delivery.states import SETTLED_RUN, TargetStatus
@@ -20,6 +21,7 @@ def confirm_all(run: Run, *, by: User | None = None, cause: Cause | None = None)
     doubtful, now = _doubtful(run, cause), timezone.now()
     last = len(run.parts) - 1
     unfinished = list(doubtful.filter(parts_done__lt=last).values_list("pk", flat=True))
+    run.returned += doubtful.filter(parts_done__gte=last, returned_at__isnull=False).count()
     whole = doubtful.filter(parts_done__gte=last).update(status=TargetStatus.SENT, error="", settled_at=now)
     run.unconfirmed, run.sent, run.changed_by = run.unconfirmed - whole, run.sent + whole, by
     if unfinished:
@@ -57,6 +59,8 @@ def _send_on(run: Run, targets: QuerySet[RunTarget], now: datetime, *, more: int
         )
     senders = Account.objects.filter(pk__in=targets.order_by().values("account_id").distinct())
     refuse(run, list(senders.exclude(status=Account.Status.ACTIVE, archived_at=None)))
+    if not more:  # nothing of these arrived, and all of them is sent again
+        targets.filter(parts_done=0).update(**NOT_RETURNED)
     moved = targets.update(
         status=TargetStatus.PENDING,
         error="",

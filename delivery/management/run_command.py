@@ -68,9 +68,17 @@ def describe(run: Run) -> str:
     lines = [f"Run {run.pk}, {run.name}: {state}{reason}; {counts}."]
     if run.opens_at:
         lines.append(f"It continues at {run.opens_at:%Y-%m-%d %H:%M} UTC.")
-    if run.summary and run_summary.finished(run) != run.summary:
-        lines.append(run.summary)
+    if besides := _besides_the_counts(run):
+        lines.append(besides)
     return "\n".join(lines)
+
+
+def _besides_the_counts(run: Run) -> str:
+    """Return the summary without the numbers that the first line has already."""
+    summary = run.summary
+    for told in (run_summary.finished(run), run_summary.progress(run)):
+        summary = summary.replace(told, "")
+    return " ".join(summary.split())
 
 
 def facts(run: Run) -> dict[str, object]:

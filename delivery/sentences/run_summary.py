@@ -25,7 +25,7 @@ def window_closed(run: Run) -> str:
     again = "It continues when the window opens again." if run.opens_at else "Resume it when you like."
     return (
         f"Delivery window closed at {run.window_end_hour:02d}:00 ({run.zone}). "
-        f"{_progress(run)} {held_back(run)} {again}"
+        f"{progress(run)} {held_back(run)} {again}"
     )
 
 
@@ -34,7 +34,7 @@ def day_full(run: Run, accounts: Sequence[Account], *, first: datetime) -> str:
     names = " and ".join(str(account) for account in accounts)
     again = "It continues then" if run.opens_at else "Resume it to continue then"
     return (
-        f"Daily limit reached: {names} can send no more today. {_progress(run)} "
+        f"Daily limit reached: {names} can send no more today. {progress(run)} "
         f"The rest is planned for later days, from {dated(first, ZoneInfo(run.zone))} on. "
         f"{again}. To continue today, raise the limit and resume."
     )
@@ -72,7 +72,7 @@ def paused(run: Run) -> str:
             why = f"Paused by {run.changed_by}." if run.changed_by else "Paused by an operator."
         case _:
             why = "Resume it when the account can send again."
-    return f"{why} {_progress(run)}"
+    return f"{why} {progress(run)}"
 
 
 def canceling(run: Run) -> str:
@@ -91,7 +91,7 @@ def details_removed(run: Run) -> str:
 
 
 def account_stopped(run: Run, account: Account, reason: str) -> str:
-    return f"{account} stopped sending: {reason.rstrip('.')}. {_progress(run)} Start the account again to continue."
+    return f"{account} stopped sending: {reason.rstrip('.')}. {progress(run)} Start the account again to continue."
 
 
 def replanned(run: Run, account: Account, *, cap: int | None, targets: int, first: datetime) -> str:
@@ -198,5 +198,5 @@ def _to_groups(run: Run) -> bool:
     return ends <= {Recipient.Kind.GROUP}
 
 
-def _progress(run: Run) -> str:
+def progress(run: Run) -> str:
     return f"{delivered(run)}, {run.pending + run.sending:,} still pending."

@@ -1,5 +1,6 @@
 """Steering runs from the terminal: what is said, and the exit code."""
 
+import json
 import time
 from collections.abc import Callable
 from io import StringIO
@@ -67,6 +68,24 @@ def test_a_reminder_without_recipients_is_exit_code_1(reminder: Reminder) -> Non
 def test_a_stranger_fires_nothing(reminder: Reminder, stranger: User) -> None:
     code, sentence = refused("fire_reminder", reminder.pk, user="stranger")
     assert (code, "You may not change" in sentence) == (1, True)
+
+
+def test_a_thing_is_said_once(run: Run, owner: User) -> None:
+    first, second = said("pause_run", run.pk, user="owner").splitlines()[-2:]
+    assert first == f"Run {run.pk}, Fair: paused (operator); 0 of 3 recipients delivered, 3 pending."
+    assert second == "Paused by owner."
+    assert len(said("cancel_run", run.pk, yes=True).splitlines()) == 2
+
+
+def test_a_run_is_printed_as_json(run: Run) -> None:
+    found = json.loads(said("run_status", run.pk, json=True))
+    assert (found["run"], found["status"], found["pending"], found["opens_at"]) == (
+        run.pk,
+        "running",
+        3,
+        None,
+    )
+    assert json.loads(said("pause_run", run.pk, json=True))["pause_reason"] == "operator"
 
 
 def test_a_run_is_paused_resumed_and_canceled(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.utils import timezone
 
 from accounts.models import Account, User
 from delivery import lifecycle
@@ -34,6 +35,26 @@ def ended(owner: User, *statuses: TargetStatus, parts: int = 1, errors: tuple[st
 def test_all_unconfirmed_messages_are_marked_as_sent_at_once(owner: User) -> None:
     run = lifecycle.confirm_all(ended(owner, SENT, UNCONFIRMED, UNCONFIRMED), by=owner)
     assert (run.status, counted(run)) == (RunStatus.SUCCESS, {"sent": 3})
+    add_up(run)
+
+
+def test_a_message_that_came_back_meanwhile_counts_as_returned_when_it_is_marked(owner: User) -> None:
+    run = ended(owner, SENT, UNCONFIRMED)
+    run.targets.filter(status="unconfirmed").update(
+        returned_at=timezone.now(), return_kind="permanent", return_reason="No such mailbox"
+    )
+    run = lifecycle.confirm_all(run, by=owner)
+    assert (run.sent, run.returned) == (2, 1)
+    add_up(run)
+
+
+def test_a_message_that_came_back_is_no_longer_returned_when_it_is_sent_again(owner: User) -> None:
+    run = ended(owner, SENT, UNCONFIRMED)
+    run.targets.filter(status="unconfirmed").update(
+        returned_at=timezone.now(), return_kind="permanent", return_reason="No such mailbox"
+    )
+    run = lifecycle.resend_all(run, by=owner)
+    assert (run.returned, run.targets.get(status="pending").returned_at) == (0, None)
     add_up(run)
 
 
