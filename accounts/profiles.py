@@ -14,6 +14,8 @@ class ProfileLimits:
     per_24_hours: int | None = None
     per_7_days: int | None = None
     per_30_days: int | None = None
+    new_per_day: int | None = None
+    new_per_week: int | None = None
     gap_min: float | None = None
     gap_max: float | None = None
     batch_size: int | None = None
@@ -62,6 +64,7 @@ class Profile:
     channels: frozenset[str] = field(default_factory=frozenset)
     before: Mapping[str, ProfileLimits] = field(default_factory=dict)
     shortest_gap: float = 0.0
+    subscribers: bool = False  # who gets its messages asked for them: nobody is new
 
     def limits_for(self, action: str, *, as_before: bool) -> ProfileLimits:
         """Return the limits of an account with this profile; with `as_before` those that it had before 0.3.0."""
@@ -82,16 +85,19 @@ _PROFILES = (
     Profile(
         key="whatsapp_established",
         label="Established WhatsApp",
-        about="A number that has been used for years and writes to groups that know it: 40 per minute, 2,000 per day.",
-        limits={"message": ProfileLimits(per_minute=40, per_day=2000)},
+        about="A number that has been used for years and writes to groups that know it: 40 per minute, 2,000 per day, "
+        "50 new people per day.",
+        limits={"message": ProfileLimits(per_minute=40, per_day=2000, new_per_day=50)},
         before={"message": ProfileLimits(per_minute=40)},
         channels=WHATSAPP,
     ),
     Profile(
         key="whatsapp_careful",
         label="Careful WhatsApp",
-        about="A new number, or one that writes to new people: 30 to 60 seconds between messages, with warm-up.",
-        limits={"message": ProfileLimits(gap_min=30, gap_max=60)},
+        about="A new number, or one that writes to new people: 30 to 60 seconds between messages, with warm-up, "
+        "20 new people per day.",
+        limits={"message": ProfileLimits(gap_min=30, gap_max=60, new_per_day=20)},
+        before={"message": ProfileLimits(gap_min=30, gap_max=60)},
         warm_up=WarmUp(start=20, step=30, ceiling=1000),
         channels=WHATSAPP,
     ),
@@ -125,6 +131,7 @@ _PROFILES = (
         label="Newsletter e-mail",
         about="A well-known domain that writes to subscribers: 60 per minute, 10,000 per day.",
         limits={"email": ProfileLimits(per_minute=60, per_day=10_000)},
+        subscribers=True,
         channels=EMAIL,
     ),
     Profile(

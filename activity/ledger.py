@@ -60,6 +60,14 @@ def in_buckets(
         return dict(cursor.fetchall())
 
 
+def new_people(account_id: int, action: str, *, since: datetime) -> list[tuple[datetime, int]]:
+    """Return when new people got messages at the latest, and what each used up of the limits, ascending."""
+    rows = counted(account_id, action).filter(at__gte=since - LONGEST_SEND, new_person__gt=0)
+    found = rows.values_list("at", "took_ms", "new_person")
+    times = [(at + timedelta(milliseconds=took), level) for at, took, level in found]
+    return sorted((at, level) for at, level in times if at >= since)
+
+
 def latest_times(account_id: int, action: str, *, most: int) -> list[datetime]:
     """Return when the last `most` messages began, ascending."""
     rows = counted(account_id, action).order_by("-at")

@@ -14,12 +14,13 @@ from uuid import UUID, uuid4
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts.models import Account
 from accounts.models.account import Action
 from delivery import conf, lifecycle
 from delivery.audience import DEALT, GIVEN
 from delivery.models import Run, RunAccount
 from delivery.parts import FrozenPart
-from delivery.planning import drip
+from delivery.planning import drip, new_people
 from delivery.states import RunStatus
 
 
@@ -186,7 +187,15 @@ def _fill(run: Run, firing: Firing) -> str:
         # Saved first: the next plan, in this transaction or another, counts the targets of this run.
         run.save(update_fields=["total", "pending", "skipped", "left_out"])
         drip.plan(run, now=run.fired_at)
+    elif run.pending:
+        _spread_people(run, firing)
     return "" if run.total else "This reminder has no recipients. Choose some first."
+
+
+def _spread_people(run: Run, firing: Firing) -> None:
+    """Let new people follow the known ones, over the days, where the run's accounts have a limit for them."""
+    for account in Account.objects.filter(pk__in=firing.account_ids).defer("credentials").order_by("pk"):
+        new_people.spread(run, account, now=run.fired_at)
 
 
 def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:

@@ -368,6 +368,12 @@ class RunTarget(models.Model):
 
     fence = models.BigIntegerField(null=True, blank=True, editable=False)
     claimed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    new_person = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="What its next message uses up of the limits of new people, as when it was claimed.",
+    )
     begun_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     settled_at = models.DateTimeField(null=True, blank=True)

@@ -29,6 +29,8 @@ LONGEST_SECONDS = 86_400.0
 LONG_SPANS: Mapping[str, int] = {"per_24_hours": 24, "per_7_days": 7 * 24, "per_30_days": 30 * 24}
 """The caps over a moving span of more than an hour, each with the hours of its span."""
 
+WEEK_HOURS = 7 * 24  # of the limit of new people: a moving span
+
 BUCKETS = 96
 """The parts in which the limiter counts a long span: a message counts up to a part longer than it has to."""
 
@@ -51,6 +53,8 @@ class Limits:
     per_24_hours: int | None = None
     per_7_days: int | None = None
     per_30_days: int | None = None
+    new_per_day: int | None = None
+    new_per_week: int | None = None
     gap_min: float = 0.0
     gap_max: float = 0.0
     batch_size: int = 0
@@ -62,6 +66,8 @@ class Limits:
         _check_cap("day", self.per_day)
         for name in LONG_SPANS:
             _check_cap(span_words(name), getattr(self, name))
+        _check_cap("day to new people", self.new_per_day)
+        _check_cap("week to new people", self.new_per_week)
         _check_seconds("shortest gap", self.gap_min)
         _check_seconds("longest gap", self.gap_max)
         _check_seconds("batch pause", self.batch_pause)
@@ -85,6 +91,13 @@ class Pace:
     per_24_hours: int = 0
     per_7_days: int = 0
     per_30_days: int = 0
+    new_per_day: int = 0
+    new_per_week: int = 0
+
+    @property
+    def counts_people(self) -> bool:
+        """Decide whether new people have a limit of their own."""
+        return bool(self.new_per_day or self.new_per_week)
 
     @property
     def long_caps(self) -> dict[str, int]:
@@ -114,6 +127,8 @@ def strictest(*limits: Limits) -> Limits:
         per_24_hours=_smallest(each.per_24_hours for each in limits),
         per_7_days=_smallest(each.per_7_days for each in limits),
         per_30_days=_smallest(each.per_30_days for each in limits),
+        new_per_day=_smallest(each.new_per_day for each in limits),
+        new_per_week=_smallest(each.new_per_week for each in limits),
         gap_min=max((each.gap_min for each in limits), default=0.0),
         gap_max=max((each.gap_max for each in limits), default=0.0),
         batch_size=_smallest(each.batch_size for each in limits) or 0,
@@ -133,6 +148,8 @@ def pace_of(limits: Limits) -> Pace:
         per_24_hours=limits.per_24_hours or 0,
         per_7_days=limits.per_7_days or 0,
         per_30_days=limits.per_30_days or 0,
+        new_per_day=limits.new_per_day or 0,
+        new_per_week=limits.new_per_week or 0,
     )
 
 

@@ -280,6 +280,7 @@ class LimitAdmin(RoleAdmin[Limit]):
                 "fields": (
                     ("per_minute", "per_hour", "per_day"),
                     ("per_24_hours", "per_7_days", "per_30_days"),
+                    ("new_per_day", "new_per_week"),
                 ),
                 "description": "Leave empty to use the account's profile. All limits apply; the strictest one decides.",
             },

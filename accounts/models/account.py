@@ -322,6 +322,8 @@ class Limit(models.Model):
     per_24_hours = models.PositiveIntegerField("per 24 hours", null=True, blank=True)
     per_7_days = models.PositiveIntegerField("per 7 days", null=True, blank=True)
     per_30_days = models.PositiveIntegerField("per 30 days", null=True, blank=True)
+    new_per_day = models.PositiveIntegerField("new people per day", null=True, blank=True)
+    new_per_week = models.PositiveIntegerField("new people per week", null=True, blank=True)
     gap_min = models.FloatField(
         "shortest gap", null=True, blank=True, help_text="Seconds between two messages."
     )
@@ -347,6 +349,11 @@ class Limit(models.Model):
                 & (Q(per_7_days__isnull=True) | Q(per_7_days__gte=1))
                 & (Q(per_30_days__isnull=True) | Q(per_30_days__gte=1)),
                 name="limit_of_long_spans_at_least_one",
+            ),
+            models.CheckConstraint(
+                condition=(Q(new_per_day__isnull=True) | Q(new_per_day__gte=1))
+                & (Q(new_per_week__isnull=True) | Q(new_per_week__gte=1)),
+                name="limit_of_new_people_at_least_one",
             ),
             models.CheckConstraint(
                 condition=Q(gap_min__isnull=True, gap_max__isnull=True)

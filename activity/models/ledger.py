@@ -74,6 +74,11 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=20, choices=Outcome)
     provider_id = models.CharField(max_length=255, blank=True)
     error = models.CharField(max_length=500, blank=True)
+    new_person = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="1: went to a new person, counted in the day. 2: also in the week. Each counts once per span.",
+    )
     took_ms = models.PositiveIntegerField(default=0)
     # Signed: a check of its own would read the whole ledger when the column is added.
     variant = models.SmallIntegerField(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from delivery.engine.newness import LEVEL, Newness, nobody_new
 from delivery.engine.sql import execute
 from delivery.parts import values_of
 
@@ -53,6 +54,7 @@ class Claimed:
     address: str
     name: str
     fields: dict[str, object]
+    new_person: int = 0  # what a message to them uses up: `newness.LEVEL`
     stranger: bool = False  # a person to whom this account never wrote, and who never wrote to it
 
     @property
@@ -98,7 +100,7 @@ def _span(planned: Planned) -> dict[str, datetime]:
     return {"since": planned.since or EARLIEST, "before": planned.before or LATEST}
 
 
-CLAIM = """
+CLAIM = f"""
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r
     WHERE r.id = %(run)s AND r.status || '' = 'running' AND EXISTS (
@@ -107,16 +109,25 @@ WITH locked AS MATERIALIZED (
     )
     FOR NO KEY UPDATE OF r
 ), picked AS MATERIALIZED (
-    SELECT t.id FROM delivery_runtarget t
+    SELECT t.id, t.recipient_id, t.not_before FROM delivery_runtarget t
     WHERE t.account_id = %(account)s AND t.run_id = %(run)s AND t.status = 'pending' AND t.not_before <= %(now)s
       AND t.not_before >= %(since)s AND t.not_before < %(before)s AND EXISTS (SELECT 1 FROM locked)
     ORDER BY t.not_before, t.id LIMIT %(most)s
     FOR UPDATE OF t SKIP LOCKED
+), judged AS MATERIALIZED (
+    SELECT picked.id, picked.not_before, ({LEVEL}) AS level
+    FROM picked JOIN accounts_recipient p ON p.id = picked.recipient_id
+), chosen AS MATERIALIZED (
+    SELECT id, level, count(*) FILTER (WHERE level > 0) OVER (ORDER BY not_before, id) AS people,
+           count(*) FILTER (WHERE level = 2) OVER (ORDER BY not_before, id) AS anew
+    FROM judged
 ), claimed AS (
     UPDATE delivery_runtarget t
-    SET status = 'sending', fence = %(fence)s, claimed_at = %(now)s, begun_at = NULL
-    FROM picked WHERE t.id = picked.id
-    RETURNING t.id, t.recipient_id, t.not_before, t.attempts, t.parts_done
+    SET status = 'sending', fence = %(fence)s, claimed_at = %(now)s, begun_at = NULL, new_person = chosen.level
+    FROM chosen WHERE t.id = chosen.id AND (
+        chosen.level = 0 OR (chosen.people <= %(most_new)s AND (chosen.level = 1 OR chosen.anew <= %(most_anew)s))
+    )
+    RETURNING t.id, t.recipient_id, t.not_before, t.attempts, t.parts_done, t.new_person
 ), counted AS (
     UPDATE delivery_run r SET pending = r.pending - n.claimed, sending = r.sending + n.claimed
     FROM (SELECT count(*) AS claimed FROM claimed) n
@@ -126,22 +137,36 @@ SELECT c.id, c.attempts, c.parts_done, p.address, p.name, p.fields,
        p.kind = 'person' AND p.last_inbound_at IS NULL AND c.parts_done = 0 AND NOT EXISTS (
            SELECT 1 FROM delivery_runtarget earlier
            WHERE earlier.recipient_id = p.id AND earlier.account_id = %(account)s AND earlier.status = 'sent'
-       )
+       ), c.new_person
 FROM claimed c JOIN accounts_recipient p ON p.id = c.recipient_id
 ORDER BY c.not_before, c.id
-"""
+"""  # noqa: S608 - made of constants
 
 
 def claim(
-    run_id: int, account_id: int, *, fence: int, most: int, now: datetime, planned: Planned = WHENEVER
+    run_id: int,
+    account_id: int,
+    *,
+    fence: int,
+    most: int,
+    now: datetime,
+    planned: Planned = WHENEVER,
+    who: Newness | None = None,
 ) -> list[Claimed]:
-    """Claim up to `most` due targets of the run for this pump, and return them."""
+    """Claim up to `most` due targets of the run for this pump, and return them.
+
+    `who` says who is new, and how many of these may be among them; without it nobody is.
+    """
+    who = who or nobody_new(account_id, now)
     arguments: dict[str, Any] = {
         "run": run_id,
         "account": account_id,
         "fence": fence,
         "most": most,
+        "most_anew": most if who.most_anew is None else who.most_anew,
+        "most_new": most if who.most_new is None else who.most_new,
         "now": now,
+        **who.arguments,
         **_span(planned),
     }
     return [
@@ -153,6 +178,7 @@ def claim(
             name=row[4],
             fields=json.loads(row[5]),
             stranger=row[6],
+            new_person=row[7],
         )
         for row in execute(CLAIM, arguments)
     ]

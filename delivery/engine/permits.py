@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from django.conf import settings
 
@@ -51,6 +52,7 @@ class News:
 
     settled: dict[str, int] = field(default_factory=dict)
     returned: list[str] = field(default_factory=list)
+    people: list[tuple[str, int, bool]] = field(default_factory=list)  # rights that were used
 
 
 class Permits:
@@ -78,6 +80,7 @@ class Permits:
             lease_ttl_ms=conf.lease_ms(),
         )
         self._news = News()
+        self._wants_people = False
         self._free_at_ms = 0
         self._lock = threading.Lock()  # the pump reports while a thread of `batching.py` asks
         self._calling = threading.Lock()  # each call needs the mark of the last one
@@ -91,14 +94,24 @@ class Permits:
             self._hold_until(math.ceil(account.held_until.timestamp() * 1000))
 
     def take(
-        self, *, cost: int, error_rate: float, in_hand: Mapping[str, int], in_flight: int
+        self,
+        *,
+        cost: int,
+        error_rate: float,
+        in_hand: Mapping[str, int],
+        in_flight: int,
+        rights: Mapping[str, int] = MappingProxyType({}),
+        new_people: bool = False,
     ) -> Granted | Wait | LeaseLost | Away:
         """Ask for send times for the next targets of `cost` messages each, and return the answer.
 
-        `in_hand` are the permits that this pump still holds, each with its planned time: they, and the ledger,
-        are what a limiter that forgot is told. May run in a thread while the pump settles and gives back.
+        `in_hand` are the permits that this pump still holds, each with its planned time, and `rights` its rights to
+        write to new people: they, and the ledger, are what a limiter that forgot is told. With `new_people` the answer
+        brings more of these rights, where new people have a limit. May run in a thread while the pump settles and gives
+        back.
         """
-        hand = Hand(fence=self.lease.fence, permits=in_hand, in_flight=in_flight)
+        hand = Hand(fence=self.lease.fence, permits=in_hand, in_flight=in_flight, rights=rights)
+        self._wants_people = new_people and self.pace.counts_people
         with self._calling:
             news = self._collect()
             try:
@@ -174,6 +187,12 @@ class Permits:
         with self._lock:
             self._news.settled[permit] = seen
 
+    def wrote_to(self, right: str, *, level: int, at: float) -> None:
+        """Note that a new person was written to, by `at` (monotonic); `level` says in which spans they count."""
+        seen = math.ceil(at * 1000 + self._clock.latest_ms)
+        with self._lock:
+            self._news.people.append((right, seen, level == 2))
+
     def give_back(self, permits: Iterable[str]) -> None:
         with self._lock:
             self._news.returned.extend(permits)
@@ -185,13 +204,14 @@ class Permits:
         """
         with self._calling:
             news = self._collect()
-            if news.settled or news.returned:
+            if news.settled or news.returned or news.people:
                 answer = self._limiter.settle(
                     self.lease,
                     self.action,
                     news.settled,
                     news.returned,
                     mark=self._mark,
+                    people=news.people,
                     free_at_ms=self._free_at_ms,
                 )
                 self._heard(answer)
@@ -212,9 +232,9 @@ class Permits:
 
     def _told(self, news: News, answer: object) -> None:
         """Note that the limiter knows of `news`, and which permits it granted."""
-        self._open -= {*news.settled, *news.returned}
+        self._open -= {*news.settled, *news.returned, *(right for right, _, _ in news.people)}
         if isinstance(answer, Granted):
-            self._open |= {permit for unit in answer.units for permit in unit.permits}
+            self._open |= {permit for unit in answer.units for permit in unit.permits} | {*answer.rights}
 
     def _collect(self) -> News:
         with self._lock:
@@ -226,6 +246,7 @@ class Permits:
         with self._lock:
             self._news.settled |= news.settled
             self._news.returned += news.returned
+            self._news.people += news.people
 
     def hold(self, seconds: float) -> None:
         self._hold_until(self._now_ms() + int(seconds * 1000))
@@ -273,6 +294,8 @@ class Permits:
             gaps_ms=gaps,
             settled=news.settled,
             returned=news.returned,
+            people=news.people,
+            new_wanted=len(gaps) if self._wants_people else 0,
             free_at_ms=self._free_at_ms,
             mark=self._mark,
             expected=clocks.expected_of_redis(
@@ -308,6 +331,7 @@ class Permits:
                 gap_ms=self._gaps(cost, 1, 0.0)[0],
                 margin_ms=int(min(clock_reading.tolerance_ms(), LONGEST_MARGIN_MS)),
                 long_ms=tuple(self._limiter.spans_ms(self.pace).values()),
+                week_ms=self._limiter.week_ms(self.pace),
             ),
             hand=hand,
         )

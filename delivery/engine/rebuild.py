@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
+from typing import Any
 
 from accounts.models import Account, TestMessage
 from activity import ledger
@@ -17,11 +18,12 @@ from delivery.states import TargetStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hand:
-    """The asking pump's fencing number, its permits, and how many of them are in flight."""
+    """The asking pump's fencing number, its permits and rights, and how many of the permits are in flight."""
 
     fence: int
     permits: Mapping[str, int] = field(default_factory=dict)
     in_flight: int = 0
+    rights: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class Spans:
     gap_ms: int
     margin_ms: int = 0
     long_ms: Sequence[int] = ()  # the lengths of the long spans that have a cap
+    week_ms: Sequence[int] = ()  # the same of the week in which new people are counted
 
     def latest(self, at: datetime) -> int:
         """Return the latest that Redis' clock can have read when a worker's clock read `at`.
@@ -79,11 +82,36 @@ def memory(account: Account, action: str, *, pace: Pace, day: Day, spans: Spans,
         times_ms=[spans.latest(at) for at in seen] + arrivals,
         in_flight=hand.permits,
         counts={span: _in_buckets(account, action, span, spans, arrivals) for span in spans.long_ms},
+        **_people(account, action, pace, day, spans, hand),
         batch=min(pace.batch_size, batch + len(doubts) + len(hand.permits)),
         last_ms=last,
         free_at_ms=max(starts) + spans.gap_ms,
         held_until_ms=_ms(account.held_until) if account.held_until else 0,
     )
+
+
+def _people(account: Account, action: str, pace: Pace, day: Day, spans: Spans, hand: Hand) -> dict[str, Any]:
+    """Return what counts against the limits of new people; those whom another pump may be writing to count too."""
+    if not pace.counts_people:
+        return {}
+    since = spans.earliest(
+        min([day.start_ms, *(spans.now_ms - week - bucket_width(week) for week in spans.week_ms)])
+    )
+    met = [(spans.latest(at), level) for at, level in ledger.new_people(account.pk, action, since=since)]
+    others = RunTarget.objects.filter(account=account, status=TargetStatus.SENDING, new_person__gt=0)
+    doubts = others.exclude(fence=hand.fence).values_list("begun_at", "new_person")
+    met += [(_latest_arrival(begun, spans), level) for begun, level in doubts]
+    today = [at for at, _ in met if at >= day.start_ms]
+    return {
+        "counts_people": True,
+        "rights": hand.rights,
+        "new_used": len(today) + len(hand.rights),
+        "new_late": [at for at in today if at >= day.end_ms],
+        "new_counts": {
+            week: Counter(at // bucket_width(week) for at, level in met if level == 2)
+            for week in spans.week_ms
+        },
+    }
 
 
 def _in_buckets(

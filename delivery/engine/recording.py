@@ -89,6 +89,7 @@ class Landing:
     not_before: datetime | None
     counts: bool = True  # whether the attempt is held against the recipient
     variant: int | None = None  # which wording of several
+    new_person: int = 0  # what it used up of the limits of new people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,9 +227,10 @@ WITH locked AS MATERIALIZED (
         %(fence)s::bigint[], %(target_id)s::bigint[], %(part)s::int[], %(attempt)s::int[],
         %(began_at)s::timestamptz[], %(took_ms)s::int[], %(outcome)s::text[], %(provider_id)s::text[],
         %(error)s::text[], %(status)s::text[], %(parts_done)s::int[], %(not_before)s::timestamptz[],
-        %(counts)s::boolean[], %(variant)s::smallint[]
+        %(counts)s::boolean[], %(variant)s::smallint[], %(new_person)s::smallint[]
     ) AS n(run_id, owner_id, account_id, action, fence, target_id, part, attempt,
-           began_at, took_ms, outcome, provider_id, error, status, parts_done, not_before, counts, variant)
+           began_at, took_ms, outcome, provider_id, error, status, parts_done, not_before, counts, variant,
+           new_person)
     WHERE n.run_id = ANY(ARRAY(SELECT id FROM locked))
 ), moved AS (
     UPDATE delivery_runtarget t
@@ -243,6 +245,7 @@ WITH locked AS MATERIALIZED (
                            WHEN n.part > 0 AND t.provider_id <> '' THEN array_append(t.earlier_ids, t.provider_id)
                       END,
         begun_at = NULL,
+        new_person = 0,
         claimed_at = CASE WHEN n.status = 'sending' THEN t.claimed_at END,
         settled_at = CASE WHEN n.status IN ('pending', 'sending') THEN NULL ELSE %(now)s END
     FROM news n
@@ -250,9 +253,9 @@ WITH locked AS MATERIALIZED (
     RETURNING n.run_id, n.status, t.returned_at IS NOT NULL AS returned
 ), written AS (
     INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
-                                  outcome, provider_id, error, took_ms, variant)
+                                  outcome, provider_id, error, took_ms, variant, new_person)
     SELECT n.began_at, n.owner_id, n.account_id, n.run_id, n.target_id, n.action, n.part, n.attempt,
-           n.outcome, n.provider_id, n.error, n.took_ms, n.variant
+           n.outcome, n.provider_id, n.error, n.took_ms, n.variant, n.new_person
     FROM news n {unless}
     RETURNING 1
 ), counts AS (
@@ -299,6 +302,7 @@ EACH: Final = (
     "not_before",
     "counts",
     "variant",
+    "new_person",
 )
 
 

@@ -40,15 +40,15 @@ WITH locked AS MATERIALIZED (
         error = CASE WHEN o.begun_at IS NULL THEN t.error ELSE 'interrupted while sending' END,
         settled_at = CASE WHEN o.becomes = 'pending' THEN NULL ELSE %(now)s END
     FROM left_over o WHERE t.id = o.id
-    RETURNING t.id, t.run_id, t.parts_done, t.attempts, o.begun_at, o.becomes
+    RETURNING t.id, t.run_id, t.parts_done, t.attempts, o.begun_at, o.becomes, t.new_person
 ), written AS (
     INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
-                                  outcome, provider_id, error, took_ms)
+                                  outcome, provider_id, error, took_ms, new_person)
     SELECT m.begun_at, l.owner_id, %(account)s, m.run_id, m.id, l.action, m.parts_done, m.attempts,
            'unknown', '', 'interrupted while sending',
            GREATEST(0, EXTRACT(EPOCH FROM LEAST(
                %(now)s - m.begun_at, CASE WHEN l.with_file THEN %(longest_with_file)s ELSE %(longest)s END
-           )) * 1000)::int
+           )) * 1000)::int, m.new_person
     FROM moved m JOIN locked l ON l.id = m.run_id WHERE m.begun_at IS NOT NULL
     RETURNING 1
 ), counts AS (

@@ -32,7 +32,7 @@ from delivery.limiter.values import (
     Wait,
     WrongClock,
 )
-from delivery.pacing import LONG_SPANS, Pace
+from delivery.pacing import LONG_SPANS, WEEK_HOURS, Pace
 
 ACTIONS: Final = ("message", "email", "connection_request", "inmail")
 
@@ -92,6 +92,15 @@ class Limiter:
         lengths = self.spans_ms(pace)
         return [{"name": name, "span": lengths[name], "cap": cap} for name, cap in pace.long_caps.items()]
 
+    def week_ms(self, pace: Pace) -> tuple[int, ...]:
+        """Return the length of the week in which new people are counted, where it has a cap."""
+        return (WEEK_HOURS * self._hour_ms,) if pace.new_per_week else ()
+
+    def _new_spans(self, pace: Pace) -> list[dict[str, Any]]:
+        return [
+            {"name": "new_per_week", "span": span, "cap": pace.new_per_week} for span in self.week_ms(pace)
+        ]
+
     def take(self, ask: Ask) -> Granted | Wait | WrongClock | LeaseLost | Forgotten | Away:
         """Return permits within the horizon, or when to come back and why. Renews the lease."""
         _refuse_mistakes(ask)
@@ -105,10 +114,11 @@ class Limiter:
         returned: Sequence[str] = (),
         *,
         mark: str,
+        people: Sequence[tuple[str, int, bool]] = (),
         free_at_ms: int = 0,
     ) -> Noted:
         """Record the settled and returned permits as `take` does, without asking for new ones. Renews the lease."""
-        argument = self._holder(lease) | _news(settled, returned, free_at_ms) | {"mark": mark}
+        argument = self._holder(lease) | _news(settled, returned, people, free_at_ms) | {"mark": mark}
         return noted(self._call("settle", lease.account_id, action, argument))
 
     def hold(self, lease: Lease, action: str, until_ms: int, *, mark: str) -> Noted:
@@ -128,6 +138,11 @@ class Limiter:
             "counts": {str(span): _named(buckets) for span, buckets in memory.counts.items()},
             "times": list(memory.times_ms),
             "in_flight": dict(memory.in_flight),
+            "rights": dict(memory.rights),
+            "counts_people": memory.counts_people,
+            "new_used": memory.new_used,
+            "new_late": list(memory.new_late),
+            "new_counts": {str(span): _named(buckets) for span, buckets in memory.new_counts.items()},
             "batch": memory.batch,
             "last_start": memory.last_ms,
             "free_at": memory.free_at_ms,
@@ -171,6 +186,8 @@ class Limiter:
                 "day_start": day.start_ms,
                 "day_end": day.end_ms,
                 "spans": self._spans(pace),
+                "counts_people": pace.counts_people,
+                "new_spans": self._new_spans(pace),
             }
         )
 
@@ -179,7 +196,7 @@ class Limiter:
 
     def _take_argument(self, ask: Ask) -> dict[str, Any]:
         return self._holder(ask.lease) | {
-            **_news(ask.settled, ask.returned, ask.free_at_ms),
+            **_news(ask.settled, ask.returned, ask.people, ask.free_at_ms),
             **_expected(ask),
             "mark": ask.mark,
             "cost": ask.cost,
@@ -196,6 +213,10 @@ class Limiter:
             "day_start": ask.day.start_ms,
             "day_end": ask.day.end_ms,
             "spans": self._spans(ask.pace),
+            "counts_people": ask.pace.counts_people,
+            "new_wanted": ask.new_wanted,
+            "new_per_day": ask.pace.new_per_day,
+            "new_spans": self._new_spans(ask.pace),
             "batch_size": ask.pace.batch_size,
             "batch_pause": ask.pace.batch_pause_ms,
             "reach": self.reach_ms(ask.pace),
@@ -215,8 +236,18 @@ class Limiter:
         return argument if self._now_ms is None else argument | {"now": self._now_ms()}
 
 
-def _news(settled: Mapping[str, int], returned: Sequence[str], free_at_ms: int) -> dict[str, Any]:
-    return {"settled": dict(settled), "returned": list(returned), "free_at": free_at_ms}
+def _news(
+    settled: Mapping[str, int],
+    returned: Sequence[str],
+    people: Sequence[tuple[str, int, bool]],
+    free_at_ms: int,
+) -> dict[str, Any]:
+    return {
+        "settled": dict(settled),
+        "returned": list(returned),
+        "people": [list(each) for each in people],
+        "free_at": free_at_ms,
+    }
 
 
 def _named(buckets: Mapping[int, int]) -> dict[str, int]:

@@ -15,6 +15,11 @@
 --                 batch, batch_seq    messages of the current batch; its permits have numbers above batch_seq
 --                 seq, epoch (text)   make permit ids that no other state of this account has made
 --                 spans (JSON)        {span: {bucket: messages}}: the settled messages of long spans that have a cap
+--                 rights (JSON)       {right: start}: leave to write to a new person, given and not settled yet
+--                 new_used            new people of that day, those with open rights included
+--                 new_late (JSON)     [at]: when those of them were written to who were after its end
+--                 people              1 if new people are counted
+--                 new_spans (JSON)    {span: {bucket: people}}, as `spans`
 --                 calls               how many calls have changed the state since it was rebuilt
 -- ARGV[1]  verb   take, settle, hold, rebuild or peek
 -- ARGV[2]  JSON   the arguments of the verb, see the function of that name; `now` is absent for Redis' own clock
@@ -25,10 +30,13 @@
 -- and rebuilt from the ledger.
 --
 -- Reply, as JSON:
---   ["granted", now, mark, [[at, [permit, ...]], ...]]  take: units with their starts, in ascending order
+--   ["granted", now, mark, [[at, [permit, ...]], ...], [right, ...], anew]  take: units with their starts, in
+--                                                       ascending order, rights for those to new people, and for how
+--                                                       many people whom the long spans have not counted
 --   ["wait", now, mark, until, reason]                  take: nothing before `until`; a value of WaitReason
 --   ["clock", now]                                      take: `now` is outside the range that the caller expects
---   ["use", minute, hour, day, planned, free_at, held_until, [of each span]]  peek
+--   ["use", minute, hour, day, planned, free_at, held_until, [of each span],
+--    new_day, [of each span of new people]]             peek
 --   ["done", mark]                                      settle, hold, rebuild
 --   ["lease_lost"]                                      all but peek: `token` does not hold the lease
 --   ["forgotten", now]                                  no state, another mark, or too little data to answer
@@ -47,7 +55,8 @@ local BOTTOM, BOTTOM_SCORE = 'bottom', -1
 -- moment of it: each counts up to a 96th of its span longer than it has to, and none counts too short.
 local BUCKETS = 96
 
-local TEXT = { epoch = true, spans = true }
+local JSON = { spans = true, rights = true, new_spans = true, new_late = true }
+local TEXT = { epoch = true, spans = true, rights = true, new_spans = true, new_late = true }
 
 local verb, ask = ARGV[1], cjson.decode(ARGV[2])
 
@@ -69,7 +78,8 @@ local function load()
   end
   -- Older releases did not count calls.
   if not state.ended or not state.calls then return nil end
-  state.spans = cjson.decode(state.spans or '{}')
+  for name in pairs(JSON) do state[name] = cjson.decode(state[name] or '{}') end
+  state.new_used = state.new_used or 0
   return state
 end
 
@@ -89,7 +99,7 @@ local function save(state)
   local fields = {}
   for name, value in pairs(state) do
     fields[#fields + 1] = name
-    fields[#fields + 1] = name == 'spans' and cjson.encode(value) or value
+    fields[#fields + 1] = JSON[name] and cjson.encode(value) or value
   end
   redis.call('HSET', STATE, unpack(fields))
   redis.call('PEXPIRE', STATE, TTL)
@@ -114,8 +124,8 @@ local function width_of(span) return math.ceil(span / BUCKETS) end
 -- Returns the moment at which the last message of a bucket leaves a window of `span`.
 local function leaves_at(span, bucket) return (bucket + 1) * width_of(span) - 1 + span end
 
-local function add_to_spans(state, at, count)
-  for span, buckets in pairs(state.spans) do
+local function add_to_spans(spans, at, count)
+  for span, buckets in pairs(spans) do
     local bucket = string.format('%d', math.floor(at / width_of(tonumber(span))))
     buckets[bucket] = (buckets[bucket] or 0) + count
   end
@@ -130,11 +140,27 @@ local function settle(state, permit, at)
     score = score - OPEN
     state.settled_start = math.max(state.settled_start, score)
   else
-    add_to_spans(state, score, -1)
+    add_to_spans(state.spans, score, -1)
   end
   state.ended = math.max(state.ended, at)
   redis.call('ZADD', LOG, math.max(score, at), permit)
-  add_to_spans(state, math.max(score, at), 1)
+  add_to_spans(state.spans, math.max(score, at), 1)
+end
+
+-- Counts a person who was written to; one who was counted in the long spans before counts only in the day.
+local function settle_right(state, right, at, anew)
+  local start = state.rights[right]
+  if not start then return end
+  state.rights[right] = nil
+  at = math.max(start, at)
+  if at >= state.day_end then table.insert(state.new_late, at) end
+  if anew then add_to_spans(state.new_spans, at, 1) end
+end
+
+local function count_rights(state)
+  local count = 0
+  for _ in pairs(state.rights) do count = count + 1 end
+  return count
 end
 
 -- Decides whether a permit is of the current batch. For rebuilt permits this is unknown: they do not shorten it.
@@ -145,6 +171,11 @@ end
 
 -- Removes an open permit as if it had never been granted, and returns its start.
 local function give_back(state, permit)
+  if state.rights[permit] then
+    if state.rights[permit] < state.day_end then state.new_used = state.new_used - 1 end
+    state.rights[permit] = nil
+    return nil
+  end
   local score = tonumber(redis.call('ZSCORE', LOG, permit))
   if not score or score < OPEN then return nil end
   redis.call('ZREM', LOG, permit)
@@ -155,6 +186,7 @@ end
 
 local function settle_and_return(state)
   for permit, at in pairs(ask.settled) do settle(state, permit, at) end
+  for _, each in ipairs(ask.people) do settle_right(state, each[1], each[2], each[3]) end
   local starts = {}
   for _, permit in ipairs(ask.returned) do starts[#starts + 1] = give_back(state, permit) end
   if #starts > 0 then
@@ -175,8 +207,19 @@ local function knows(state)
   for _, each in ipairs(ask.spans) do
     if not state.spans[string.format('%d', each.span)] then return false end
   end
+  if ask.counts_people and state.people ~= 1 then return false end
+  for _, each in ipairs(ask.new_spans) do
+    if not state.new_spans[string.format('%d', each.span)] then return false end
+  end
   if ask.day_start >= state.day_end then
     state.used = redis.call('ZCOUNT', LOG, ask.day_start, '+inf')
+    local late = {}
+    state.new_used = count_rights(state)
+    for _, at in ipairs(state.new_late) do
+      if at >= ask.day_start then state.new_used = state.new_used + 1 end
+      if at >= ask.day_end then table.insert(late, at) end
+    end
+    state.new_late = late
   elseif ask.day_start ~= state.day_start then
     return false
   end
@@ -184,19 +227,24 @@ local function knows(state)
   return true
 end
 
+local function trimmed(asked, spans)
+  local kept = {}
+  for _, each in ipairs(asked) do
+    local name = string.format('%d', each.span)
+    kept[name] = {}
+    for bucket, count in pairs(spans[name]) do
+      if count ~= 0 and leaves_at(each.span, tonumber(bucket)) > now then kept[name][bucket] = count end
+    end
+  end
+  return kept
+end
+
 -- Permits that are settled in the next day stay for its count.
 local function trim(state)
   redis.call('ZREMRANGEBYSCORE', LOG, 0, math.min(now - ask.reach, state.day_end - 1))
   state.reach = ask.reach
-  local kept = {}
-  for _, each in ipairs(ask.spans) do
-    local name = string.format('%d', each.span)
-    kept[name] = {}
-    for bucket, count in pairs(state.spans[name]) do
-      if count ~= 0 and leaves_at(each.span, tonumber(bucket)) > now then kept[name][bucket] = count end
-    end
-  end
-  state.spans = kept
+  state.spans, state.new_spans = trimmed(ask.spans, state.spans), trimmed(ask.new_spans, state.new_spans)
+  state.people = ask.counts_people and 1 or 0
 end
 
 -- Returns the time from which a window of `span` has room for a unit under `cap`: when the newest message that may
@@ -213,9 +261,9 @@ local function room_at(cap, span)
 end
 
 -- Returns how many settled messages of a span still count at a moment.
-local function settled_in(state, span, at)
+local function settled_in(spans, span, at)
   local sum = 0
-  for bucket, count in pairs(state.spans[string.format('%d', span)]) do
+  for bucket, count in pairs(spans[string.format('%d', span)]) do
     if leaves_at(span, tonumber(bucket)) > at then sum = sum + count end
   end
   return sum
@@ -233,7 +281,7 @@ local function read_spans(state)
       buckets[#buckets + 1] = { tonumber(bucket), count }
     end
     table.sort(buckets, function(one, other) return one[1] < other[1] end)
-    local settled = settled_in(state, each.span, now)
+    local settled = settled_in(state.spans, each.span, now)
     found[i] = { name = each.name, span = each.span, cap = each.cap, buckets = buckets, settled = settled }
   end
   return found
@@ -314,6 +362,24 @@ local function grant(state, at, gap, new_batch)
   return { at, permits }
 end
 
+-- Returns as many rights as new people may be written to with these units, and how many of these people may be anew in
+-- the long spans.
+local function grant_rights(state, units)
+  local most, rights = math.min(#units, ask.new_wanted), {}
+  local anew = most
+  for _, each in ipairs(ask.new_spans) do
+    anew = math.min(anew, each.cap - count_rights(state) - settled_in(state.new_spans, each.span, now))
+  end
+  if ask.new_per_day > 0 then most = math.min(most, ask.new_per_day - state.new_used) end
+  for i = 1, most do
+    state.seq = state.seq + 1
+    rights[i] = string.format('%s-%d', state.epoch, state.seq)
+    state.rights[rights[i]] = units[i][1]
+  end
+  state.new_used = state.new_used + #rights
+  return rights, math.max(0, math.min(anew, #rights))
+end
+
 local function grant_units(state)
   local units, last, before = {}, math.max(last_start(state), state.ended), now
   local spans, under_way = read_spans(state), count_open()
@@ -328,13 +394,14 @@ local function grant_units(state)
     units[i], last, before = grant(state, at, gap, new_batch), at, at
     under_way = under_way + ask.cost
   end
-  return { 'granted', now, units }
+  local rights, anew = grant_rights(state, units)
+  return { 'granted', now, units, rights, anew }
 end
 
 -- Records the report of a pump that lost its lease: its messages did leave. The mark changes, so that the pump that
 -- serves the account now finds a state that it does not know, and rebuilds it from the ledger.
 local function late_news()
-  if next(ask.settled) or next(ask.returned) then
+  if next(ask.settled) or next(ask.returned) or next(ask.people) then
     local state = load()
     if state then
       settle_and_return(state)
@@ -354,7 +421,8 @@ local verbs = {}
 -- token, lease_ttl, mark, earliest and latest (what `now` may be; may be absent), settled {permit: at},
 -- returned [permit], free_at, cost, gaps [one per wanted unit], horizon (no unit starts later than this from now), near
 -- (nor later than this after the one before), recheck, per_minute, minute, per_hour,
--- hour, per_day, day_start, day_end, spans [{name, span, cap}], batch_size, batch_pause, reach
+-- hour, per_day, day_start, day_end, spans [{name, span, cap}], people [[right, at, whether the long spans count it]],
+-- counts_people, new_wanted (rights), new_per_day, new_spans [{name, span, cap}], batch_size, batch_pause, reach
 function verbs.take()
   if not lease_held() then return late_news() end
   if clock_is_off() then return { 'clock', now } end
@@ -370,7 +438,7 @@ function verbs.take()
   return reply
 end
 
--- token, lease_ttl, mark, settled, returned, free_at
+-- token, lease_ttl, mark, settled, returned, people, free_at
 function verbs.settle()
   if not lease_held() then return late_news() end
   local state = known()
@@ -389,7 +457,8 @@ function verbs.hold()
 end
 
 -- token, lease_ttl, epoch, times [at], in_flight {permit: start}, reach, day_start, day_end, used,
--- counts {span: {bucket: messages}}, batch, last_start, free_at, held_until
+-- counts {span: {bucket: messages}}, rights {right: start}, counts_people, new_used, new_late,
+-- new_counts {span: {bucket: people}}, batch, last_start, free_at, held_until
 function verbs.rebuild()
   if not lease_held() then return { 'lease_lost' } end
   redis.call('DEL', LOG, STATE)
@@ -404,6 +473,11 @@ function verbs.rebuild()
       day_end = ask.day_end,
       used = ask.used,
       spans = ask.counts,
+      rights = ask.rights,
+      new_used = ask.new_used,
+      new_late = ask.new_late,
+      people = ask.counts_people and 1 or 0,
+      new_spans = ask.new_counts,
       free_at = ask.free_at,
       held_until = ask.held_until,
       settled_start = ask.last_start,
@@ -417,15 +491,20 @@ function verbs.rebuild()
   }
 end
 
--- minute, hour, day_start, day_end, spans [{name, span, cap}], reach
+-- minute, hour, day_start, day_end, spans [{name, span, cap}], new_spans, reach
 function verbs.peek()
   local state = load()
   if not state or not knows(state) then return { 'forgotten', now } end
   local function count(span) return redis.call('ZCOUNT', LOG, string.format('(%d', now - span), '+inf') end
   local planned = redis.call('ZCOUNT', LOG, string.format('(%d', OPEN + now), '+inf')
   local open, spans = count_open(), {}
-  for i, each in ipairs(ask.spans) do spans[i] = settled_in(state, each.span, now) + open end
-  return { 'use', count(ask.minute), count(ask.hour), state.used, planned, state.free_at, state.held_until, spans }
+  for i, each in ipairs(ask.spans) do spans[i] = settled_in(state.spans, each.span, now) + open end
+  local rights, people = count_rights(state), {}
+  for i, each in ipairs(ask.new_spans) do people[i] = settled_in(state.new_spans, each.span, now) + rights end
+  return {
+    'use', count(ask.minute), count(ask.hour), state.used, planned, state.free_at, state.held_until, spans,
+    state.new_used, people,
+  }
 end
 
 return cjson.encode(verbs[verb]())

@@ -22,9 +22,9 @@ Reply = list[Any] | Away
 
 def taken(reply: Reply) -> Granted | Wait | WrongClock | LeaseLost | Forgotten | Away:
     match reply:
-        case ["granted", now, mark, units]:
+        case ["granted", now, mark, units, rights, anew]:
             granted = tuple(Unit(at_ms=at, permits=tuple(ids)) for at, ids in units)
-            return Granted(units=granted, now_ms=now, mark=mark)
+            return Granted(units=granted, now_ms=now, mark=mark, rights=tuple(rights), anew=anew)
         case ["wait", now, mark, until, reason]:
             return Wait(until_ms=until, reason=WaitReason(reason), now_ms=now, mark=mark)
         case ["clock", now]:
@@ -51,7 +51,7 @@ def noted(reply: Reply) -> Noted:
 
 def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
     match reply:
-        case ["use", minute, hour, used, planned, free_at, held_until, spans]:
+        case ["use", minute, hour, used, planned, free_at, held_until, spans, new_day, people]:
             return Use(
                 minute=minute if pace.per_minute or pace.per_hour else None,
                 hour=hour if pace.per_hour else None,
@@ -60,6 +60,8 @@ def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
                 free_at_ms=free_at,
                 held_until_ms=held_until,
                 long=dict(zip(pace.long_caps, spans, strict=True)),
+                new_day=new_day if pace.counts_people else 0,
+                new_week=next(iter(people), None),
             )
         case ["forgotten", now]:
             return Forgotten(now_ms=now)

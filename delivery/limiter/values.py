@@ -27,11 +27,17 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granted:
-    """At least one unit, and at most as many as were wanted, in ascending order."""
+    """At least one unit, and at most as many as were wanted, in ascending order.
+
+    Each of the `rights` is leave to write to one new person with one of the units; at most `anew` of them are for
+    people whom the week has not counted.
+    """
 
     units: tuple[Unit, ...]
     now_ms: int
     mark: str = ""
+    rights: tuple[str, ...] = ()
+    anew: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +99,7 @@ class Use:
 
     planned  permits among them whose time has not come: their messages have not left.
     long     the long spans that have a cap, by the name of the cap.
+    new_day, new_week  new people of the day, and of the week where that has a cap.
     """
 
     minute: int | None
@@ -102,6 +109,8 @@ class Use:
     free_at_ms: int
     held_until_ms: int
     long: Mapping[str, int] = field(default_factory=dict)
+    new_day: int = 0
+    new_week: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +120,10 @@ class Ask:
     gaps_ms   the time to leave free after each wanted unit.
     settled   permits whose messages are finished, whatever their outcome, each with the latest time at which the
               receiver can have seen the message: when its answer came, or when it was given up.
-    returned  permits that were not used. A permit that is already settled stays so.
+    returned  permits and rights that were not used. A permit that is already settled stays so.
+    people    rights whose new people were written to, each with the latest time, and whether the week has yet to count
+              the person: in a span a person counts once.
+    new_wanted  how many of the units may go to new people, at most.
     free_at_ms  the end of the gap after the last unit as it really began, which may be later than planned.
     mark      that of the last answer. The limiter drops a state with another mark: it is not the one that the
               caller knows, since Redis came back with older data, or since somebody else changed it.
@@ -127,6 +139,8 @@ class Ask:
     gaps_ms: Sequence[int]
     settled: Mapping[str, int] = field(default_factory=dict)
     returned: Sequence[str] = ()
+    people: Sequence[tuple[str, int, bool]] = ()
+    new_wanted: int = 0
     free_at_ms: int = 0
     mark: str = ""
     expected: Expected | None = None
@@ -144,6 +158,9 @@ class Memory:
                    them later, as if nothing had been lost.
     counts         the messages that were seen in each long span that has a cap, by its milliseconds: how many in each
                    bucket, which is so many times `pacing.bucket_width` since 1970.
+    rights         as `in_flight`, the rights that the asking pump holds.
+    new_used, new_counts  as `day_used` and `counts`, new people; only if `counts_people`.
+    new_late       when those of the new people of the day were written to who were after its end.
     batch          messages of the current batch, those in flight included.
     last_ms        the start of the last message that is not in flight, however old; 0 if there was none.
     free_at_ms     the end of the gap after the last message.
@@ -156,6 +173,11 @@ class Memory:
     times_ms: Sequence[int] = ()
     in_flight: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    rights: Mapping[str, int] = field(default_factory=dict)
+    counts_people: bool = False
+    new_used: int = 0
+    new_late: Sequence[int] = ()
+    new_counts: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     batch: int = 0
     last_ms: int = 0
     free_at_ms: int = 0

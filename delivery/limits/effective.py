@@ -21,6 +21,8 @@ GROUPS = (
     ("per_24_hours",),
     ("per_7_days",),
     ("per_30_days",),
+    ("new_per_day",),
+    ("new_per_week",),
     ("gap_min", "gap_max"),
     ("batch_size", "batch_pause"),
 )

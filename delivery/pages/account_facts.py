@@ -129,6 +129,7 @@ def explained(account: Account) -> list[ActionLimits]:
     ]
 
 
+NEW_PEOPLE = {"new_per_day": "New people per day", "new_per_week": "New people per week"}
 NOT_SET = {"gap_min": "none", "batch_size": "no batches"}
 
 
@@ -140,6 +141,7 @@ def _rows(account: Account, own: Limit | None, action: str) -> list[LimitRow]:
         "per_hour": f"{held.per_hour:,}" if held.per_hour else "",
         "per_day": f"{held.per_day:,}" if held.per_day else "",
         **{name: f"{cap:,}" for name in LONG_SPANS if (cap := getattr(held, name))},
+        **{name: f"{cap:,}" for name in NEW_PEOPLE if (cap := getattr(held, name))},
         "gap_min": _gap(held.gap_min, held.gap_max),
         "batch_size": f"{held.batch_size:,}, then a break of {held.batch_pause:g} s"
         if held.batch_size
@@ -150,6 +152,7 @@ def _rows(account: Account, own: Limit | None, action: str) -> list[LimitRow]:
         "per_hour": "Per hour",
         "per_day": "Per day",
         **{name: f"Per {span_words(name)}" for name in LONG_SPANS},
+        **NEW_PEOPLE,
         "gap_min": "Gap between messages",
         "batch_size": "Messages per batch",
     }

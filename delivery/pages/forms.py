@@ -18,7 +18,7 @@ from delivery.sessions import one_account
 from delivery.transports.base import CredentialField, CredentialsError
 
 A_DAY = 86_400  # seconds
-CAPS = ("per_minute", "per_hour", "per_day", *LONG_SPANS)
+CAPS = ("per_minute", "per_hour", "per_day", *LONG_SPANS, "new_per_day", "new_per_week")
 
 
 class AccountForm(ChecksZone, ModelForm[Account]):
@@ -131,6 +131,8 @@ class LimitForm(ModelForm[Limit]):
             "per_24_hours": "Per 24 hours",
             "per_7_days": "Per 7 days",
             "per_30_days": "Per 30 days",
+            "new_per_day": "New people per day",
+            "new_per_week": "New people per week",
             "gap_min": "Shortest gap (seconds)",
             "gap_max": "Longest gap (seconds)",
             "batch_size": "Messages per batch",

@@ -153,6 +153,10 @@ REFUSALS = [
         )
         for period in ("per_24_hours", "per_7_days", "per_30_days")
     ),
+    *(
+        changed(f"no {period}", "limit_of_new_people_at_least_one", LimitFactory, **{period: 0})
+        for period in ("new_per_day", "new_per_week")
+    ),
     changed("a shortest gap alone", "limit_gap_ordered", LimitFactory, gap_min=30),
     changed("a longest gap alone", "limit_gap_ordered", LimitFactory, gap_max=60),
     changed("a shortest gap above the longest", "limit_gap_ordered", LimitFactory, GAP, gap_min=61),

@@ -99,6 +99,11 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
             "It is about columns that the release before does not write; their defaults keep the rule."
         ),
     },
+    ("accounts", "0023_new_people"): {
+        "adds the rule limit_of_new_people_at_least_one to accounts_limit": (
+            "It is about columns that the release before does not write; empty ones keep the rule."
+        ),
+    },
     ("delivery", "0018_success_without_left_out"): {
         "adds the rule run_success_is_all_sent to delivery_run": (
             "It is looser than the one that it replaces: each success of the release before has left nobody out."

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from activity import counters, ledger
 from delivery.engine.loop import Landed
+from delivery.engine.permits import Permits
 from delivery.engine.recording import Landing
 from delivery.engine.shift.agenda import patience
 from delivery.engine.shift.consequences import Consequences
@@ -138,6 +139,7 @@ class Landings:
             permits.give_back([permit])
         else:
             permits.settle(permit, at=landed.at)
+        _count_person(outgoing, landed, permits)
         if landing.status is not TargetStatus.SENDING:
             state.agenda.leave([outgoing.target_id])
             permits.give_back(outgoing.permits)
@@ -160,6 +162,18 @@ class Landings:
         await state.give_back(messages, begun=True)
         await state.drop_agenda()
         state.wait(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
+
+
+def _count_person(outgoing: Outgoing, landed: Landed, permits: Permits) -> None:
+    """Use up the right to write to a new person, unless nothing left; further messages to them use none."""
+    if isinstance(landed.outcome, NEVER_LEFT):
+        if outgoing.right:
+            permits.give_back([outgoing.right])
+    else:
+        if outgoing.right:
+            permits.wrote_to(outgoing.right, level=outgoing.new_person, at=landed.at)
+        outgoing.new_person = 0
+    outgoing.right = ""
 
 
 def _met_by_others(account_id: int, targets: list[int]) -> set[int]:

@@ -18,7 +18,7 @@ from delivery.engine.recording import Begun, Intent, Landing, Ledgered
 from delivery.engine.shift.typing import seconds_of_typing
 from delivery.limiter import Unit
 from delivery.models import Run, target_key
-from delivery.outcomes import Rejected, Sent, name_of
+from delivery.outcomes import NEVER_LEFT, Rejected, Sent, name_of
 from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError
 from delivery.retry import Verdict
 from delivery.states import TargetStatus
@@ -49,11 +49,18 @@ class Outgoing:
     part: int = field(compare=False)
     permits: list[str] = field(compare=False)  # one per part that is still to come, this one first
     planned_ms: int = field(compare=False)
+    new_person: int = field(compare=False, default=0)  # what its first message uses up, `newness.LEVEL`
+    right: str = field(compare=False, default="")  # to write to a new person, where these have a limit
     gap: float = field(compare=False, default=0.0)  # seconds that the next target waits at least
     unchecked: bool = field(compare=False, default=False)  # its number has yet to be checked
     refused: Rejected | None = field(compare=False, default=None)  # its number does not exist
     typing: float = field(compare=False, default=0.0)  # seconds before it, in which typing is shown
     look: LastLook | None = field(compare=False, default=None)  # once it has begun
+
+    @property
+    def held(self) -> list[str]:
+        """Return its permits, and its right."""
+        return [*self.permits, self.right] if self.right else self.permits
 
     @property
     def target_id(self) -> int:
@@ -125,6 +132,7 @@ def first_outgoing(
     gap: float,
     checks_numbers: bool,
     shows_typing: bool,
+    right: str = "",
 ) -> Outgoing:
     """Return a target's first message for the agenda; give back the permits for parts that the target has already."""
     left = len(run.parts) - target.parts_done
@@ -137,6 +145,8 @@ def first_outgoing(
         part=target.parts_done,
         permits=list(unit.permits[:left]),
         planned_ms=unit.at_ms,
+        new_person=target.new_person,
+        right=right,
         gap=gap,
         typing=seconds_of_typing(letters, gap) if shows_typing else 0.0,
         unchecked=checks_numbers and target.stranger and target.address.startswith("+"),
@@ -157,6 +167,7 @@ def landing_of(outgoing: Outgoing, landed: Landed, verdict: Verdict, *, fence: i
         fence=fence,
         target_id=outgoing.target.target_id,
         part=outgoing.part,
+        new_person=0 if isinstance(landed.outcome, NEVER_LEFT) else outgoing.new_person,
         variant=outgoing.run.parts[outgoing.part].variant(key=outgoing.target_key),
         attempt=outgoing.begun.attempt,
         began_at=outgoing.begun.at,

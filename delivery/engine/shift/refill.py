@@ -10,6 +10,7 @@ import structlog
 from accounts.models import Account
 from delivery import conf, pacing
 from delivery.engine import claims, next_run
+from delivery.engine.newness import newness
 from delivery.engine.next_run import Turn
 from delivery.engine.permits import Permits
 from delivery.engine.shift.consequences import Consequences
@@ -17,8 +18,9 @@ from delivery.engine.shift.outgoing import ServedRun, first_outgoing
 from delivery.engine.shift.prepare import Preparation
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
-from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
-from delivery.planning import drip, replan
+from delivery.limiter import Away, Granted, LeaseLost, Wait
+from delivery.models import Run
+from delivery.planning import drip, new_people, replan
 from delivery.states import WaitReason
 
 log = structlog.get_logger(__name__)
@@ -103,11 +105,13 @@ class Refill:
                 error_rate=_error_rate(turn),
                 in_hand={permit: outgoing.planned_ms for outgoing in held for permit in outgoing.permits},
                 in_flight=len(state.in_flight),
+                rights={each.right: each.planned_ms for each in held if each.right},
+                new_people=True,
             )
         )
         match answer:
-            case Granted(units=units):
-                await self._claim(run, units, permits, turn)
+            case Granted():
+                await self._claim(run, answer, permits, turn)
             case Wait(until_ms=until_ms, reason=WaitReason.CLOCKS, now_ms=now_ms, detail=detail):
                 rest = Rest.after((until_ms - now_ms) / 1000, WaitReason.CLOCKS, detail)
                 await state.wind_down(rest)
@@ -126,6 +130,17 @@ class Refill:
             case _:
                 assert_never(answer)
 
+    async def _spread_people(self, run: ServedRun, *, full: bool) -> int:
+        """Move new people for whom there is no room any more to later days; return how many."""
+        state = self.state
+        full = full and not any(each.right for each in [*state.in_flight.values(), *state.agenda.messages()])
+        moved = await state.batches.ask(
+            partial(_spread_people, run.run_id, state.account, datetime.now(UTC), full=full)
+        )
+        if moved:
+            log.info("new_people_spread", account=state.account.pk, run=run.run_id, targets=moved)
+        return moved
+
     async def _plan_anew(self, run: ServedRun, now_ms: int, *, until_ms: int | None = None) -> None:
         """Move targets that do not fit into a full day, or span of days, to days that can take them; the runs say so.
 
@@ -137,8 +152,11 @@ class Refill:
         while await self.state.batches.ask(partial(replan.full_day, account, action, now=now, until=until)):
             log.info("day_full", account=account.pk, action=action)
 
-    async def _claim(self, run: ServedRun, units: tuple[Unit, ...], permits: Permits, turn: Turn) -> None:
-        state = self.state
+    async def _claim(self, run: ServedRun, granted: Granted, permits: Permits, turn: Turn) -> None:
+        state, units, rights = self.state, granted.units, list(granted.rights)
+        now, most = datetime.now(UTC), min(len(granted.units), turn.most or len(granted.units))
+        who = newness(state.account, permits.pace, now=now)
+        limited = who.counts_people and not who.subscribers
         claimed = await state.batches.ask_about(
             run.run_id,
             partial(
@@ -146,13 +164,14 @@ class Refill:
                 run.run_id,
                 state.account.pk,
                 fence=state.lease.fence,
-                most=min(len(units), turn.most or len(units)),
-                now=datetime.now(UTC),
+                most=most,
+                now=now,
                 planned=turn.planned,
+                who=replace(who, most_new=len(rights), most_anew=granted.anew) if limited else who,
             ),
         )
         for stale in state.agenda.forget({target.target_id for target in claimed}):
-            permits.give_back(stale.permits)
+            permits.give_back(stale.held)
         gap = permits.shortest_gap(len(run.parts), _error_rate(turn))
         # A target whose intent is being written was released and is claimed anew: it goes on as it was.
         going = {outgoing.target_id for outgoing in state.agenda.beginning}
@@ -167,6 +186,7 @@ class Refill:
                         unit,
                         target,
                         permits,
+                        right=rights.pop() if target.new_person and rights else "",
                         gap=gap,
                         checks_numbers=able.number_check,
                         shows_typing=able.typing and state.account.shows_typing,
@@ -174,13 +194,20 @@ class Refill:
                 )
         for unit in units[len(claimed) :]:
             permits.give_back(unit.permits)
+        permits.give_back(rights)
+        over = limited and len(claimed) < most
+        moved = await self._spread_people(run, full=not granted.anew) if over else 0
         if not claimed:
             # Paused or stopped since it was chosen, or another fence: look again, not at once.
-            state.wait(Rest.after(LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
+            state.wait(Rest.after(0 if moved else LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
 
 
 def _next_turn(account: Account, *, busy: bool) -> Turn | Rest:
     return next_run.clocks_apart() or next_run.next_turn(account, now=datetime.now(UTC), busy=busy)
+
+
+def _spread_people(run_id: int, account: Account, now: datetime, *, full: bool) -> int:
+    return new_people.spread(Run.objects.get(pk=run_id), account, now=now, today_is_full=full)
 
 
 def _error_rate(turn: Turn) -> float:

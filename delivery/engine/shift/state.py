@@ -113,7 +113,8 @@ class ShiftState:
             )
         self.agenda.leave(outgoing.target_id for outgoing in messages)
         for outgoing in messages:
-            self.permits_of(outgoing.run).give_back(outgoing.permits)
+            self.permits_of(outgoing.run).give_back(outgoing.held)
+            outgoing.right = ""
 
 
 def _let_go(run_id: int, targets: list[int], fence: int, *, begun: bool) -> None:

@@ -29,6 +29,7 @@ TABLES = (
     "accounts_recipient",
     "accounts_sendingstop",
     "activity_attempt",
+    "activity_inbound",
     "delivery_run",
     "delivery_runaccount",
     "delivery_runtarget",
@@ -126,7 +127,8 @@ def statements(many: int) -> dict[str, Statement]:
     span = {"since": claims.EARLIEST, "before": claims.LATEST}
     whole = {"account": 1, "now": NOW}
     let_go = {"targets": [target_of(run) for run in runs], "fence": 1, "now": NOW, "begun": True}
-    claim = {"run": LONG_RUN, "fence": 1, "most": many}
+    claim: dict[str, Any] = {"run": LONG_RUN, "fence": 1, "most": many, "most_new": many, "most_anew": many}
+    claim |= {"known_since": NOW, "subscribers": False, "counts_people": True, "today": NOW, "week": NOW}
     reclaim = {
         "fence": 2,
         "idempotent": False,

@@ -20,7 +20,7 @@ from delivery.limiter import (
     Wait,
     WrongClock,
 )
-from delivery.pacing import LONG_SPANS, Pace, bucket_width
+from delivery.pacing import LONG_SPANS, WEEK_HOURS, Pace, bucket_width
 from delivery.states import WaitReason
 
 
@@ -29,6 +29,14 @@ class Message:
     permit: str | None  # None once the limiter has no use for the name any more
     start: int
     seen: int | None = None  # None as long as it is open
+
+
+@dataclass(slots=True, eq=False)
+class Right:
+    name: str | None
+    start: int
+    seen: int | None = None
+    anew: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +53,9 @@ class Twin:
     counted: set[str] = field(default_factory=set)  # the long spans for which the limiter has counts
     messages: list[Message] = field(default_factory=list)
     today: list[Message] = field(default_factory=list)
+    rights: list[Right] = field(default_factory=list)
+    counts_people: bool = False
+    counts_week: bool = False
     batch: list[Message | None] = field(default_factory=list)  # None: was rebuilt, nobody knows which it is
     free_at: int = 0
     held_until: int = 0
@@ -55,10 +66,10 @@ class Twin:
     ) -> Granted | Wait | WrongClock | LeaseLost | Forgotten:
         """The permits that it grants are called by the `names` that the limiter gave to its own."""
         if not lease_held:
-            return self._late(ask.settled, ask.returned)
+            return self._late(ask.settled, ask.returned, ask.people)
         if ask.expected is not None and not ask.expected.earliest_ms <= now <= ask.expected.latest_ms:
             return WrongClock(now_ms=now)
-        self._settle_and_return(ask.settled, ask.returned)
+        self._settle_and_return(ask.settled, ask.returned, ask.people)
         if self._trusted():
             self.knows = self._answers_for(ask.pace, ask.day)
         if not self.knows:
@@ -67,10 +78,17 @@ class Twin:
         self._trim(now, ask)
         return self._grant(ask, now, names)
 
-    def settle(self, settled: Mapping[str, int], returned: Sequence[str], *, lease_held: bool) -> object:
+    def settle(
+        self,
+        settled: Mapping[str, int],
+        returned: Sequence[str],
+        people: Sequence[tuple[str, int, bool]] = (),
+        *,
+        lease_held: bool,
+    ) -> object:
         if not lease_held:
-            return self._late(settled, returned)
-        self._settle_and_return(settled, returned)
+            return self._late(settled, returned, people)
+        self._settle_and_return(settled, returned, people)
         return self._noted()
 
     def hold(self, until: int) -> object:
@@ -81,6 +99,9 @@ class Twin:
         """End the pump: what it had begun counts as arriving now, and the next pump knows no mark."""
         for message in self._open():
             message.seen = max(message.start, now)
+        for right in self.rights:
+            if right.seen is None:
+                right.seen, right.name = max(right.start, now), None
         self.forget()
 
     def never_told(self, permits: Sequence[str]) -> None:
@@ -88,6 +109,7 @@ class Twin:
         for permit in permits:
             if message := self._find(permit):
                 self._drop(message)
+        self.rights = [right for right in self.rights if right.name not in permits]
         self.forget()
 
     def forget(self) -> None:
@@ -97,10 +119,15 @@ class Twin:
         self.knows = self.knows and not self.disturbed
         return self.knows
 
-    def _late(self, settled: Mapping[str, int], returned: Sequence[str]) -> LeaseLost:
+    def _late(
+        self,
+        settled: Mapping[str, int],
+        returned: Sequence[str],
+        people: Sequence[tuple[str, int, bool]],
+    ) -> LeaseLost:
         """Apply the report of a pump that lost its lease."""
-        self._settle_and_return(settled, returned)
-        self.disturbed = self.disturbed or bool(settled or returned)
+        self._settle_and_return(settled, returned, people)
+        self.disturbed = self.disturbed or bool(settled or returned or people)
         return LeaseLost()
 
     def memory(self, pace: Pace, day: Day, now: int) -> Memory:
@@ -115,6 +142,11 @@ class Twin:
             times_ms=[m.seen for m in settled if m.seen is not None and m.seen > now - reach],
             in_flight={m.permit: m.start for m in self._open() if m.permit},
             counts={span: self._buckets(span) for span in self._spans(pace).values()},
+            rights={r.name: r.start for r in self.rights if r.name and r.seen is None},
+            counts_people=pace.counts_people,
+            new_used=len(self._people_of(day)),
+            new_late=[r.seen for r in self.rights if r.seen is not None and r.seen >= day.end_ms],
+            new_counts={self._week(): self._week_buckets()} if pace.new_per_week else {},
             batch=len(self.batch),
             last_ms=max((m.start for m in settled), default=0),
             free_at_ms=self.free_at,
@@ -125,6 +157,7 @@ class Twin:
         self.knows, self.disturbed = True, False
         self.reach = self._reach(pace)
         self.counted = set(self._spans(pace))
+        self.counts_people, self.counts_week = pace.counts_people, bool(pace.new_per_week)
         self.day, self.today = day, self._messages_of(day)
         self.batch = [None] * len(self.batch)
         self.ended = max((m.start for m in self.messages if m.seen is not None), default=0)
@@ -144,6 +177,8 @@ class Twin:
             free_at_ms=self.free_at,
             held_until_ms=self.held_until,
             long={name: self._count_long(now, span) for name, span in self._spans(pace).items()},
+            new_day=len(self._people_of(day)) if pace.counts_people else 0,
+            new_week=self._count_week(now) if pace.new_per_week else None,
         )
 
     def _noted(self) -> Done | Forgotten:
@@ -172,6 +207,19 @@ class Twin:
     def _count_long(self, at: int, span: int) -> int:
         return sum(m.seen is None or _leaves(m.seen, span) > at for m in self.messages)
 
+    def _week(self) -> int:
+        return WEEK_HOURS * self.hour_ms
+
+    def _week_buckets(self) -> Counter[int]:
+        width = bucket_width(self._week())
+        return Counter(r.seen // width for r in self.rights if r.seen is not None and r.anew)
+
+    def _count_week(self, at: int) -> int:
+        return sum(r.seen is None or (r.anew and _leaves(r.seen, self._week()) > at) for r in self.rights)
+
+    def _people_of(self, day: Day) -> list[Right]:
+        return [r for r in self.rights if r.start < day.end_ms and (r.seen is None or r.seen >= day.start_ms)]
+
     def _last_start(self) -> int:
         return max((m.start for m in self.messages), default=0)
 
@@ -180,7 +228,19 @@ class Twin:
             m for m in self.messages if m.start < day.end_ms and (m.seen is None or m.seen >= day.start_ms)
         ]
 
-    def _settle_and_return(self, settled: Mapping[str, int], returned: Sequence[str]) -> None:
+    def _settle_and_return(
+        self,
+        settled: Mapping[str, int],
+        returned: Sequence[str],
+        people: Sequence[tuple[str, int, bool]],
+    ) -> None:
+        for name, at, anew in people:
+            for right in self.rights:
+                if right.name == name and right.seen is None:
+                    right.seen, right.anew, right.name = max(right.start, at), anew, None
+        self.rights = [
+            r for r in self.rights if r.name is None or r.seen is not None or r.name not in returned
+        ]
         for permit, at in settled.items():
             if message := self._find(permit):
                 message.seen = max(message.start if message.seen is None else message.seen, at)
@@ -200,7 +260,8 @@ class Twin:
     def _answers_for(self, pace: Pace, day: Day) -> bool:
         same_or_later = day.start_ms == self.day.start_ms or day.start_ms >= self.day.end_ms
         known = self._reach(pace) <= self.reach and self._spans(pace).keys() <= self.counted
-        return same_or_later and known
+        people = self.counts_people >= pace.counts_people and self.counts_week >= bool(pace.new_per_week)
+        return same_or_later and known and people
 
     def _begin(self, day: Day) -> None:
         if day.start_ms != self.day.start_ms:
@@ -211,6 +272,7 @@ class Twin:
         """Forget the names of messages that the limiter trims; the messages still count."""
         self.reach = self._reach(ask.pace)
         self.counted = set(self._spans(ask.pace))
+        self.counts_people, self.counts_week = ask.pace.counts_people, bool(ask.pace.new_per_week)
         until = min(now - self.reach, self.day.end_ms - 1)
         for message in self.messages:
             if message.seen is not None and message.seen <= until:
@@ -225,9 +287,24 @@ class Twin:
                 at, reason, possible = ask.day.end_ms, WaitReason.PER_DAY, False
             latest = min(now + self.horizon_ms, (units[-1].at_ms if units else now) + self.near_ms)
             if full or not possible or at > latest or at >= ask.day.end_ms:
-                return Granted(units=tuple(units), now_ms=now) if units else self._wait(ask, at, reason, now)
+                break
             units.append(self._grant_one(ask, at, gap, names))
-        return Granted(units=tuple(units), now_ms=now)
+        if not units:
+            return self._wait(ask, at, reason, now)
+        rights, anew = self._grant_rights(ask, units, now, names)
+        return Granted(units=tuple(units), now_ms=now, rights=rights, anew=anew)
+
+    def _grant_rights(
+        self, ask: Ask, units: Sequence[Unit], now: int, names: Iterator[str]
+    ) -> tuple[tuple[str, ...], int]:
+        most = anew = min(len(units), ask.new_wanted)
+        if ask.pace.new_per_day:
+            most = min(most, ask.pace.new_per_day - len(self._people_of(self.day)))
+        if ask.pace.new_per_week:
+            anew = min(anew, ask.pace.new_per_week - self._count_week(now))
+        made = [Right(next(names, "more than were granted"), unit.at_ms) for unit in units[: max(0, most)]]
+        self.rights += made
+        return tuple(right.name or "" for right in made), max(0, min(anew, len(made)))
 
     def _wait(self, ask: Ask, at: int, reason: WaitReason, now: int) -> Wait:
         until = at if reason in LONG_SPANS else min(at, ask.day.end_ms)

@@ -50,6 +50,8 @@ paces = st.builds(
     per_24_hours=st.sampled_from([0, 0, 4, 12]),
     per_7_days=st.sampled_from([0, 0, 9, 25]),
     per_30_days=st.sampled_from([0, 0, 14, 40]),
+    new_per_day=st.sampled_from([0, 0, 2, 5]),
+    new_per_week=st.sampled_from([0, 0, 4, 9]),
 )
 
 
@@ -96,6 +98,7 @@ class TwinMachine(RuleBasedStateMachine):
             day=self.day(),
         )
         self.permits: list[str] = []
+        self.rights: list[str] = []
         self.lease = lease_of(self.redis)
         self.lost: Lease | None = None
         self.mark = ""
@@ -144,6 +147,16 @@ class TwinMachine(RuleBasedStateMachine):
         lease = self.lost if by_loser and self.lost else self.lease
         answer = self.limiter.settle(lease, "message", settled, returned, mark=self.mark)
         assert self.heard(answer) == self.twin.settle(settled, returned, lease_held=lease is self.lease)
+
+    @rule(data=st.data(), by_loser=st.booleans(), anew=st.booleans())
+    def people_were_written_to(self, data: st.DataObject, by_loser: bool, anew: bool) -> None:
+        some = st.lists(st.sampled_from(self.rights[-12:]), max_size=4) if self.rights else st.just([])
+        people = [(right, self.now - data.draw(st.integers(-3, 30)), anew) for right in data.draw(some)]
+        returned = data.draw(some)
+        lease = self.lost if by_loser and self.lost else self.lease
+        answer = self.limiter.settle(lease, "message", {}, returned, mark=self.mark, people=people)
+        heard = self.heard(answer)
+        assert heard == self.twin.settle({}, returned, people, lease_held=lease is self.lease)
 
     @rule(ahead=st.one_of(st.integers(-20, 60), st.just(150)))
     def hold(self, ahead: int) -> None:
@@ -202,11 +215,13 @@ class TwinMachine(RuleBasedStateMachine):
     def the_answer_of_a_take_is_lost(self, wish: Wish) -> None:
         """Redis may have granted something: the next call rebuilds, and nothing of it counts."""
         before, permits, knew = self.mark, len(self.permits), self.twin.knows and not self.twin.disturbed
+        rights = len(self.rights)
         self.compare(wish)
         if knew and self.mark != before:
             self.mark = before
-            self.twin.never_told(self.permits[permits:])
+            self.twin.never_told([*self.permits[permits:], *self.rights[rights:]])
             del self.permits[permits:]
+            del self.rights[rights:]
         self.compare(wish)
 
     @rule(wish=wishes, by=st.sampled_from([-HOUR, -6, 6, HOUR]))
@@ -250,16 +265,20 @@ class TwinMachine(RuleBasedStateMachine):
             gaps_ms=wish.gaps,
             settled=settled or {},
             returned=returned,
+            new_wanted=len(wish.gaps) if self.pace.counts_people else 0,
             mark=self.mark,
         )
 
     def answers_alike(self, ask: Ask) -> object:
         answer = self.limiter.take(ask)
         permits = [p for unit in answer.units for p in unit.permits] if isinstance(answer, Granted) else []
+        rights = answer.rights if isinstance(answer, Granted) else ()
         held = ask.lease is self.lease
         heard = self.heard(answer)
-        assert heard == self.twin.take(ask, now=self.now, lease_held=held, names=iter(permits))
+        names = iter([*permits, *rights])
+        assert heard == self.twin.take(ask, now=self.now, lease_held=held, names=names)
         self.permits += permits
+        self.rights += rights
         return heard
 
     def heard(self, answer: object) -> object:
