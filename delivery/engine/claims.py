@@ -191,7 +191,7 @@ KNOWN = """
 (p.kind IN ('group', 'room') OR p.last_inbound_at IS NOT NULL OR (
     SELECT true FROM delivery_runtarget earlier
     WHERE earlier.recipient_id = t.recipient_id AND earlier.account_id = t.account_id
-      AND earlier.status = 'sent' AND earlier.error = '' LIMIT 1
+      AND earlier.status = 'sent' AND earlier.error = '' AND earlier.returned_at IS NULL LIMIT 1
 ) IS NOT NULL)
 """
 LET_GO = f"""

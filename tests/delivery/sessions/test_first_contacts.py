@@ -29,6 +29,7 @@ def people(owner: User, account: Account) -> dict[str, Recipient]:
         "wrote to us": RecipientFactory.create(owner=owner, last_inbound_at=timezone.now()),
         "got one before": RecipientFactory.create(owner=owner),
         "was refused before": RecipientFactory.create(owner=owner),
+        "came back before": RecipientFactory.create(owner=owner),
         "known to another account": RecipientFactory.create(owner=owner),
         "group": RecipientFactory.create(owner=owner, group=True),
     }
@@ -37,11 +38,12 @@ def people(owner: User, account: Account) -> dict[str, Recipient]:
     RunTargetFactory.create(
         run=earlier, account=account, recipient=found["was refused before"], sent=True, error="463"
     )
+    RunTargetFactory.create(run=earlier, account=account, recipient=found["came back before"], returned=True)
     RunTargetFactory.create(run=earlier, recipient=found["known to another account"], sent=True)
     return found
 
 
-FIRST = {"new", "was refused before", "known to another account"}
+FIRST = {"new", "was refused before", "came back before", "known to another account"}
 
 
 def held(people: dict[str, Recipient]) -> set[str]:
