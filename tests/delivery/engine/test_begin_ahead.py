@@ -35,12 +35,12 @@ def begun_ahead(run: Run) -> bool:
 
 @pytest.fixture
 def far_ahead(monkeypatch: pytest.MonkeyPatch, quick: Settings) -> Settings:
-    """The second message begins right after the first, a long moment before it leaves."""
-    monkeypatch.setattr(agenda, "GATHER", 3.0)
+    """The second message begins right after the first, a long moment before it leaves: a busy machine is slow."""
+    monkeypatch.setattr(agenda, "GATHER", 7.0)
     monkeypatch.setattr("delivery.engine.shift.launch.IN_TIME", 0.0)
     monkeypatch.setattr("delivery.engine.shift.land.patience", lambda _: 0.0)
     monkeypatch.setattr(shift, "LOOK_AROUND", 0.02)
-    quick.HORIZON_SECONDS, quick.PUMP_SECONDS = 5, 5
+    quick.HORIZON_SECONDS, quick.PUMP_SECONDS = 15, 15
     return quick
 
 
@@ -66,7 +66,7 @@ def pause(run: Run) -> None:
 def test_what_happens_between_begin_and_leaving_keeps_the_message_back(
     stage: Stage, far_ahead: Settings, change: Callable[[Run], object]
 ) -> None:
-    account = stage.account(idempotent=False, limits={"gap_min": 2.5, "gap_max": 2.5})
+    account = stage.account(idempotent=False, limits={"gap_min": 6.5, "gap_max": 6.5})
     run = stage.fire(account, to=2)
     thread = threading.Thread(target=pump.pump, args=(account.pk,))
     thread.start()
