@@ -11,7 +11,6 @@ tried again later: there are months in between.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -84,17 +83,23 @@ def _part(table: str, bounds: str) -> Part:
     )
 
 
-def missing(now: datetime) -> Iterator[datetime]:
-    """Yield the months, from the present one on, that have no table yet."""
+IN_REST = f"""
+SELECT DISTINCT date_trunc('month', at, 'UTC') FROM (SELECT at FROM {REST} LIMIT {2 * MOST_MOVED}) looked_at
+"""  # noqa: S608 - our own names
+
+
+def missing(now: datetime) -> list[datetime]:
+    """Return the months without a table: of the present and the next ones, and those of rows in the rest."""
     known, month = parts(), month_of(now)
+    wanted = {month_of(moment) for (moment,) in _run(IN_REST)}
     for _ in range(AHEAD + 1):
-        if not any(part.holds(month) for part in known):
-            yield month
+        wanted.add(month)
         month = next_month(month)
+    return sorted(month for month in wanted if not any(part.holds(month) for part in known))
 
 
 def make_ahead(now: datetime, *, most: int | None = MOST_MOVED) -> list[str]:
-    """Make the tables of the present and the next months; return those that could not be made this time.
+    """Make the tables that are missing; return those that could not be made this time.
 
     None is made while the rest has more than `most` rows.
     """

@@ -49,7 +49,7 @@ def test_every_moment_is_in_one_month(moment: datetime) -> None:
 
 @pytest.mark.django_db
 def test_the_present_and_the_next_three_months_are_there_from_the_start() -> None:
-    assert list(ledger_months.missing(timezone.now())) == []
+    assert ledger_months.missing(timezone.now()) == []
 
 
 @pytest.mark.django_db
@@ -105,6 +105,19 @@ def test_the_engine_records_in_a_month_that_has_no_table_and_the_row_is_moved_wh
 
 
 @pytest.mark.django_db
+def test_a_month_that_is_over_gets_its_table_too_where_the_rest_has_rows_of_it() -> None:
+    AttemptFactory.create(at=MAY)
+    AttemptFactory.create(at=JUNE)
+    assert ledger_months.missing(JUNE + timedelta(days=60))[:3] == [
+        MAY,
+        JUNE,
+        datetime(2041, 7, 1, tzinfo=UTC),
+    ]
+    assert ledger_months.make_ahead(JUNE + timedelta(days=60)) == []
+    assert set(tables().values()) == {table_of(MAY), table_of(JUNE)}
+
+
+@pytest.mark.django_db
 def test_no_month_is_made_while_too_many_rows_would_have_to_be_moved() -> None:
     for _ in range(3):
         AttemptFactory.create(at=MAY)
@@ -136,7 +149,7 @@ def test_beat_makes_the_months() -> None:
         if month.table != "activity_attempt_before":
             ledger_months.drop(month)
     make_ledger_months()
-    assert list(ledger_months.missing(timezone.now())) == []
+    assert ledger_months.missing(timezone.now()) == []
     assert PeriodicTask.objects.filter(task="activity.make_ledger_months").exists()
 
 
