@@ -45,6 +45,12 @@ class TypedPart:
         return (as_plain(self.text),) if self.others is None else (self.text, *self.others)
 
 
+def wordings_of(part: Part) -> tuple[str, ...]:
+    """Return every wording of a saved part as it is written, without reading its file."""
+    others = None if part.other_wordings is None else tuple(part.other_wordings)
+    return TypedPart(text=part.text, others=others).wordings
+
+
 def typed_of(part: Part) -> TypedPart:
     """Return a saved part as it would be typed."""
     others = None if part.other_wordings is None else tuple(part.other_wordings)

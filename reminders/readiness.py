@@ -55,13 +55,18 @@ class NotReadyError(ValueError):
 
 
 def problems(
-    reminder: Reminder, *, now: datetime | None = None, reached: Audience | None = None
+    reminder: Reminder,
+    *,
+    now: datetime | None = None,
+    reached: Audience | None = None,
+    parts: Sequence[Part] | None = None,
 ) -> list[Problem]:
     """Return all problems of the saved reminder, in the order of the steps; none if it is ready.
 
-    A page that has counted the audience passes it as `reached`; scheduling reads the rows themselves.
+    A page that has counted the audience passes it as `reached`; scheduling reads the rows themselves. A page that has
+    read the `parts` with their files passes them too.
     """
-    parts = list(reminder.parts.select_related("media"))
+    parts = list(reminder.parts.select_related("media")) if parts is None else parts
     accounts = list(Account.objects.filter(reminder_accounts__reminder=reminder).defer("credentials"))
     return [
         *_about_message(reminder, parts, accounts),

@@ -20,6 +20,7 @@ from delivery.engine import wakeups
 from delivery.sender_domain.judge import Found, judge
 from delivery.sender_domain.lookup import NoDnsAnswerError, look_up
 from delivery.sessions import calls
+from delivery.transports.mail.composing import AddressError, mailbox
 
 log = structlog.get_logger(__name__)
 
@@ -90,12 +91,7 @@ def domain_of(account: Account) -> tuple[str, str]:
     """Return the domain that an account sends from, in ASCII, and the selector of its DKIM key; both may be empty."""
     try:
         credentials = account.credentials
-    except UnreadableSecretError:
+        domain = mailbox(str(credentials.get("from_address", ""))).rpartition("@")[2].rstrip(".").lower()
+    except (UnreadableSecretError, AddressError):
         return "", ""
-    _, at, domain = str(credentials.get("from_address", "")).strip().rstrip(".").lower().rpartition("@")
-    if not at or "." not in domain:
-        return "", ""
-    try:
-        return domain.encode("idna").decode(), str(credentials.get("dkim_selector", "")).strip()
-    except UnicodeError:
-        return "", ""
+    return (domain, str(credentials.get("dkim_selector", "")).strip()) if "." in domain else ("", "")

@@ -8,7 +8,7 @@ from delivery.parts import values_of
 from delivery.wordings import draw
 from reminders.audience import some_people
 from reminders.likeness.measure import largest_group, with_values
-from reminders.message import typed_of
+from reminders.message import wordings_of
 from reminders.models import Part, Reminder
 
 PEOPLE = ("person", "mailbox", "profile")  # the kinds of recipients; not groups and rooms
@@ -17,13 +17,14 @@ MANY = 50  # people with the same text, from which services notice
 NEWSLETTER = "email_newsletter"  # its subscribers expect one text for all
 
 
-def same_text_warning(reminder: Reminder, accounts: Sequence[Account], reached: Audience) -> str:
+def same_text_warning(
+    reminder: Reminder, parts: Sequence[Part], accounts: Sequence[Account], reached: Audience
+) -> str:
     """Return a warning where many people would get nearly the same text; empty where not, and for groups."""
     people = sum(reached.kinds.get(kind, 0) for kind in PEOPLE)
     if people < MANY or (accounts and all(account.profile == NEWSLETTER for account in accounts)):
         return ""
-    parts = reminder.parts.filter(role=Part.Role.FIRST).exclude(text="").select_related("media")
-    wordings = [typed_of(part).wordings for part in parts]
+    wordings = [wordings_of(part) for part in parts if part.role == Part.Role.FIRST and part.text]
     sample = some_people(reminder, SAMPLE, kinds=PEOPLE)
     if not wordings or not sample:
         return ""

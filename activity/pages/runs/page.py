@@ -19,7 +19,7 @@ from delivery.wording_results import PartResults, has_wordings, results_of
 from reminders.conversations.recent import replies_to_run
 from reminders.forecast import forecast_run
 
-MOST_COUNTED = 20_000  # targets, for results per wording with the page
+MOST_COUNTED = 5_000  # targets, for results per wording with the page
 
 
 @login_required

@@ -63,9 +63,9 @@ def checklist(reminder: Reminder, *, now: datetime) -> Checklist:
     ids = [account.pk for account in accounts]
     texts = texts_of(reminder)
     reached = headcount(reminder, ids, texts=texts)
-    parts = list(reminder.parts.order_by("role", "position"))
-    wrong = problems(reminder, now=now, reached=reached)
-    warnings = [*_about_variables(reached, texts), same_text_warning(reminder, accounts, reached)]
+    parts = list(reminder.parts.select_related("media").order_by("role", "position"))
+    wrong = problems(reminder, now=now, reached=reached, parts=parts)
+    warnings = [*_about_variables(reached, texts), same_text_warning(reminder, parts, accounts, reached)]
     points = [
         _message(reminder, parts, texts, wrong, warnings=list(filter(None, warnings))),
         _accounts(reminder, accounts, wrong, now=now),

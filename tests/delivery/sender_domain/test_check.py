@@ -68,6 +68,19 @@ def test_a_selector_is_looked_up_alone_and_long_keys_come_over_tcp(owner: User, 
 
 
 @pytest.mark.django_db
+def test_a_guess_that_gets_an_error_spoils_nothing(owner: User, dns: DnsServer) -> None:
+    dns.broken.add("k1._domainkey.school.example")
+    account = mailbox(owner)
+    assert checking.check(account).trouble == ""
+    assert marks(account)["DKIM"] == "good"
+
+
+@pytest.mark.django_db
+def test_a_domain_is_asked_for_as_the_dns_writes_it(owner: User, dns: DnsServer) -> None:
+    assert checking.check(mailbox(owner, "a@Straße.example")).domain == "xn--strae-oqa.example"
+
+
+@pytest.mark.django_db
 def test_a_domain_that_does_not_exist_has_nothing(owner: User, dns: DnsServer) -> None:
     account = mailbox(owner, "a@nowhere.example")
     checking.check(account)

@@ -6,6 +6,7 @@ from pytest_django import Settings
 from pytest_django.asserts import assertContains, assertNotContains, assertRedirects
 
 from accounts.models import User
+from reminders.follow_ups import sending
 from reminders.models import FollowUp, FollowUpStep, Reminder
 from tests.factories import (
     FollowUpFactory,
@@ -114,6 +115,19 @@ def test_a_variable_that_nobody_has_is_named_when_a_step_is_saved(client: Client
     assert "{{ city }} is missing for 2 recipients: they get no follow-up." in told
 
 
+def test_a_step_may_have_choices_and_one_from_before_keeps_its_braces(client: Client, owner: User) -> None:
+    client.force_login(owner)
+    reminder = ReminderFactory.create(owner=owner)
+    here = f"/reminders/{reminder.pk}/follow-ups"
+    old = FollowUpStepFactory.create(reminder=reminder, text="{a|b}", position=0)
+    [part] = sending._parts(old)
+    assert part.drawn(key="k", part=0) == "{a|b}"
+    assertContains(client.get(here), "\\{a|b}</textarea>")
+    client.post(here, typed({**STEP, "text": "{Hi|Hello}"}))
+    [part] = sending._parts(FollowUpStep.objects.get(reminder=reminder))
+    assert {part.drawn(key=f"k{n}", part=0) for n in range(20)} == {"Hi", "Hello"}
+
+
 def test_what_was_sent_outlives_its_step(client: Client, owner: User) -> None:
     sent = of(owner, "Aisyah", sent=True)
     client.force_login(owner)
@@ -130,6 +144,7 @@ def test_what_was_sent_outlives_its_step(client: Client, owner: User) -> None:
         ({"text": "Hello", "after_hours": "0", "urgency": "low"}, {}),
         ({"text": "Hello", "after_hours": "soon", "urgency": "low"}, {}),
         ({"text": "Hello", "after_hours": "5", "urgency": "panic"}, {}),
+        ({**STEP, "text": "{a|{b|c}}"}, {}),
         (STEP, {"follow_up_max_attempts": "4"}),
         (STEP, {"follow_up_cooldown_hours": "0"}),
     ],

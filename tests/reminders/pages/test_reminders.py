@@ -126,7 +126,7 @@ def test_a_copy_has_everything_but_a_time(logged_in: Client, owner: User) -> Non
         follow_up_max_attempts=1,
         follow_up_cooldown_hours=5,
     )
-    PartFactory.create(reminder=reminder, second=True)
+    PartFactory.create(reminder=reminder, second=True, other_wordings=["Thanks {{ name }}"])
     PartFactory.create(reminder=reminder, with_media=True, position=2)
     FollowUpStepFactory.create(reminder=reminder)
     response = logged_in.post(url(reminder, "duplicate"))
@@ -139,6 +139,7 @@ def test_a_copy_has_everything_but_a_time(logged_in: Client, owner: User) -> Non
         5,
     )
     assert copy.parts.count() == 4
+    assert [part.other_wordings for part in copy.parts.filter(role="second")] == [["Thanks {{ name }}"]]
     assert set(copy.accounts.all()) == set(reminder.accounts.all())
     assert set(copy.recipients.all()) == set(reminder.recipients.all())
     assert list(copy.tags.all()) == [tag]
