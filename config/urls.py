@@ -29,6 +29,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("notifications/", include("activity.pages.notification_urls")),
     path("api/v1/", api.urls),
     path("keys/", include("api.pages.urls")),
+    path("webhooks/", include("api.pages.webhook_urls")),
     path("live/", live_state, name="live"),
     path("app.webmanifest", manifest, name="manifest"),
     path("sw.js", service_worker, name="service_worker"),

@@ -1,5 +1,6 @@
 """Addresses of programs that want to hear of events, and the events that are on their way to them."""
 
+import json
 import uuid
 
 from django.conf import settings
@@ -117,6 +118,11 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} to {self.webhook}"
+
+    @property
+    def pretty(self) -> str:
+        """Return the body in lines, for people."""
+        return json.dumps(self.payload, indent=2, ensure_ascii=False)
 
 
 class ResultFeed(models.Model):
