@@ -4,6 +4,7 @@ Each is started again when it ends. A signal stops all of them, and so does one 
 program does this for all of them: a program for each would take as much memory as some of them do.
 """
 
+import os
 import signal
 import sys
 import threading
@@ -22,7 +23,14 @@ PATIENCE = 20.0  # seconds that a program has to end: a worker finishes its curr
 
 def main() -> int:
     """Run them all, with this program's environment, and return the exit code of the first that gave up."""
-    return run_together(parse_procfile((PROJECT / "Procfile").read_text()).processes)
+    processes = parse_procfile((PROJECT / "Procfile").read_text()).processes
+    return run_together({name: leveled(command) for name, command in processes.items()})
+
+
+def leveled(command: str) -> str:
+    """Return the command with the level of LOG_LEVEL, where it logs by a level of its own."""
+    level = os.environ.get("LOG_LEVEL", "").lower()
+    return command.replace("--loglevel=info", f"--loglevel={level}") if level else command
 
 
 def run_together(commands: Mapping[str, str]) -> int:
