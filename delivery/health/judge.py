@@ -20,6 +20,7 @@ from activity.models import AccountDay
 from delivery import lifecycle, live, notifications
 from delivery.health import counts, record, words
 from delivery.health.rules import DAYS, Health, Level, Tally, Thresholds, judged
+from delivery.lifecycle.accounts import locked_account
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +65,7 @@ def act(account: Account, health: Health, *, now: datetime) -> None:
 
 @transaction.atomic
 def _pause(account: Account, health: Health, now: datetime) -> None:
+    account = locked_account(account, None)  # with its runs, in the order that every move has
     reason = words.why(account, health)
     until = now + timedelta(hours=settings.HEALTH_PAUSE_HOURS)
     if record.pause(account, reason=reason, until=until):
@@ -75,6 +77,7 @@ def _pause(account: Account, health: Health, now: datetime) -> None:
 @transaction.atomic
 def _end_pause(account: Account) -> None:
     """Let an account continue whose pause is over; one that is stopped for another reason stays stopped."""
+    account = locked_account(account, None)
     if record.lift(account, by=None) and account.status == Account.Status.PAUSED:
         lifecycle.start_account(account)
 

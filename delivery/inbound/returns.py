@@ -34,6 +34,7 @@ KINDS: Mapping[str, ReturnKind] = {
 WORTH_TELLING = 3  # messages that came back; fewer of a small run are no news
 Move = ConsentChange.Move
 COMPLAINED = "reported a message as unwanted"
+NOT_TAKEN = frozenset({TargetStatus.FAILED, TargetStatus.SKIPPED})
 FIELDS = ("returned_at", "return_kind", "return_reason")
 
 Found = tuple[Inbound, int]  # a report, and the target that it is about
@@ -61,7 +62,8 @@ def apply(account: Account, found: Sequence[Found]) -> None:
     if not told:
         return
     targets = list(RunTarget.objects.filter(pk__in=told).select_for_update(no_key=True).order_by("pk"))
-    first = [target for target in targets if target.returned_at is None]
+    # A target that failed at once is counted already.
+    first = [target for target in targets if target.returned_at is None and target.status not in NOT_TAKEN]
     new = [target for target in first if target.status == TargetStatus.SENT]
     worse_now = [target for target in targets if _note(target, told[target.pk])]
     RunTarget.objects.bulk_update(targets, FIELDS)

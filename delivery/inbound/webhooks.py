@@ -39,11 +39,11 @@ def address_to_enter(webhook: Webhook, *, name: str) -> str:
 
 
 @csrf_exempt
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def hook(request: HttpRequest, public_id: UUID, key: str) -> HttpResponse:
     account = _account(public_id, key)
-    if account is None:
-        return HttpResponse("There is no such webhook.", status=404, content_type="text/plain")
+    if account is None or request.method == "HEAD":  # some services try an address before they take it
+        return _plain("", 200) if account else _plain("There is no such webhook.", 404)
     try:
         transport = ask.reader_of(account)
         if request.method == "GET":

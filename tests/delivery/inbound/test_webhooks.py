@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 from redis import Redis
@@ -283,3 +284,10 @@ def test_a_signed_report_that_cannot_be_read_is_refused(
     account: Account, reachable: str, body: bytes
 ) -> None:
     assert 400 <= post(account, body) < 500
+
+
+def test_a_service_may_try_the_address_before_it_takes_it(client: Client, db: None) -> None:
+    account = AccountFactory.create()
+    address = reverse("hook", args=[account.public_id, account.webhook["key"]])
+    assert client.head(address).status_code == 200
+    assert client.head(reverse("hook", args=[account.public_id, "another"])).status_code == 404

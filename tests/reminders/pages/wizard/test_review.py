@@ -21,6 +21,7 @@ from reminders.models import Reminder
 from reminders.pages.wizard.checklist import button, day_and_hour
 from reminders.pages.wizard.forecast_plot import draw
 from tests.factories import (
+    AccountDayFactory,
     AccountFactory,
     FollowUpStepFactory,
     LimitFactory,
@@ -262,7 +263,7 @@ def test_the_page_takes_as_many_queries_for_many_recipients(
     accounts = AccountFactory.create_batch(4, owner=owner)
     people = RecipientFactory.create_batch(40, owner=owner)
     reminder = ready(owner, accounts=accounts, recipients=people, parts=3)
-    with django_assert_max_num_queries(26):
+    with django_assert_max_num_queries(27):
         logged_in.get(url(reminder))
 
 
@@ -303,3 +304,36 @@ def test_a_warning_about_the_same_text_stops_nothing(logged_in: Client, owner: U
     logged_in.post(url(reminder), {"do": "schedule"})
     reminder.refresh_from_db()
     assert reminder.status == Reminder.Status.SCHEDULED
+
+
+@pytest.mark.parametrize(
+    ("sent", "returned", "said"),
+    [
+        (40, 20, ""),  # too few messages to tell
+        (100, 4, ""),
+        (100, 6, "Office is near the limit of its health: 6 of 100 messages failed or came back"),
+    ],
+)
+def test_it_warns_of_an_account_that_is_near_the_limit_of_its_health(
+    logged_in: Client, owner: User, sent: int, returned: int, said: str
+) -> None:
+    reminder = ready(owner)
+    AccountDayFactory.create(account=reminder.accounts.get(), day=NOON.date(), sent=sent, returned=returned)
+    page = logged_in.get(url(reminder)).content.decode()
+    assert ("limit of its health" in page) is bool(said)
+    assert said in page
+
+
+def test_it_warns_of_an_account_that_is_slowed_down_for_its_health(logged_in: Client, owner: User) -> None:
+    reminder = ready(owner)
+    reminder.accounts.update(health="slow")
+    AccountDayFactory.create(account=reminder.accounts.get(), day=NOON.date(), sent=100, returned=12)
+    assert (
+        "Office sends more slowly for its health: 12 of 100" in logged_in.get(url(reminder)).content.decode()
+    )
+
+
+def test_an_undeliverable_recipient_is_excluded_with_the_reason(logged_in: Client, owner: User) -> None:
+    people = [RecipientFactory.create(owner=owner), RecipientFactory.create(owner=owner, undeliverable=True)]
+    reminder = ready(owner, recipients=people)
+    assert "1 excluded: 1 undeliverable" in logged_in.get(url(reminder)).content.decode()
