@@ -45,6 +45,7 @@ def form(account: Account, **changed: Any) -> dict[str, Any]:
     return {
         "name": account.name,
         "profile": account.profile,
+        **({"as_before": "on"} if account.as_before else {}),
         "zone": account.zone,
         "new_credentials": "",
         "limits-TOTAL_FORMS": 0,
