@@ -6,7 +6,7 @@ from datetime import datetime
 from accounts.models import Account
 from delivery.audience import Audience
 from delivery.models import Run
-from delivery.planning import forecasts
+from delivery.planning import forecasts, strangers
 from delivery.planning.forecasts import Plan, foresee
 from delivery.planning.words import Forecast
 from delivery.states import SETTLED_RUN, RunStatus
@@ -37,6 +37,7 @@ def forecast(
         resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
         drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
         scheduled=lambda until: scheduled(accounts, until=until, but=reminder.pk),
+        new=strangers.of_audience(reminder.pk, ids),
     )
     return foresee(plan, now=now)
 

@@ -15,6 +15,7 @@ from delivery.forecast import estimate_under, simulate, thinned
 from delivery.lifecycle import window_of
 from delivery.limits.lookup import why_never
 from delivery.models import Run, RunAccount, RunTarget
+from delivery.planning import new_people, strangers
 from delivery.planning.simulation import LONGEST
 from delivery.planning.upcoming import Scheduled, joined
 from delivery.planning.values import Job, Point, Sender, Timeline, rank_of
@@ -43,6 +44,7 @@ class Plan:
     drip: tuple[float, float] | None = None  # the shortest and longest seconds between two targets
     run: Run | None = None  # the run itself, if it exists already
     scheduled: Scheduled = lambda _: ()
+    new: strangers.Count | None = None  # how many of an account's targets are new people
 
 
 def foresee(plan: Plan, *, now: datetime) -> Forecast:
@@ -54,7 +56,17 @@ def foresee(plan: Plan, *, now: datetime) -> Forecast:
         timeline = _planned_timeline(plan.run, now)
     else:
         timeline, ready = _look_ahead(plan, ready, now)
-    return told(_expected(plan, ready, timeline, now), now=now)
+    forecast = told(_expected(plan, ready, timeline, now), now=now)
+    if plan.new is None or plan.drip is not None:
+        return forecast
+    for account, sender in zip(plan.accounts, ready, strict=True):
+        if not plan.targets.get(account.pk):
+            continue
+        limits = sender.allowances[plan.action].limits
+        if new_people.limit_people(limits):
+            whose = strangers.Whose(account=account, action=plan.action, limits=limits, run=plan.run)
+            forecast = strangers.told(forecast, whose, plan.new, window=plan.window, now=now)
+    return forecast
 
 
 def _look_ahead(plan: Plan, alone: list[Sender], now: datetime) -> tuple[Timeline, list[Sender]]:
@@ -110,6 +122,7 @@ def forecast(run: Run, *, now: datetime, scheduled: Scheduled = lambda _: ()) ->
         drip=run.drip,
         run=run,
         scheduled=scheduled,
+        new=strangers.of_run(run),
     )
     return foresee(plan, now=now)
 

@@ -24,7 +24,7 @@ from delivery.planning.diary import Diary, NoRoomError, Slot
 from delivery.planning.rolling import Rolling
 from delivery.planning.values import Allowance
 from delivery.states import TargetStatus
-from delivery.window import window_start_at
+from delivery.window import Window, window_start_at
 
 MOST_AT_ONCE = 50_000  # targets that one statement moves; the engine asks again for the others
 BEHIND = timedelta(milliseconds=1)  # those who may leave today follow the known ones
@@ -94,29 +94,41 @@ def _spread(
         cursor.execute(DUE, arguments)
         (due,) = cursor.fetchone()
         try:
-            slots = _slots(run, account, limits, due, now, closed_until=closed_until) if due else []
+            found = (
+                slots(window_of(run), account, run.action, limits, due, now=now, closed_until=closed_until)
+                if due
+                else []
+            )
         except NoRoomError:
-            slots = []
-        lasts = list(accumulate(slot.targets for slot in slots))
+            found = []
+        lasts = list(accumulate(slot.targets for slot in found))
         arguments |= {
-            "firsts": [last - slot.targets + 1 for last, slot in zip(lasts, slots, strict=True)],
+            "firsts": [last - slot.targets + 1 for last, slot in zip(lasts, found, strict=True)],
             "lasts": lasts,
-            "times": [max(slot.at, now + BEHIND) for slot in slots],
+            "times": [max(slot.at, now + BEHIND) for slot in found],
         }
-        if slots:
+        if found:
             cursor.execute(MOVE, arguments)
-        return cursor.rowcount if slots else 0
+        return cursor.rowcount if found else 0
 
 
-def _slots(
-    run: Run, account: Account, limits: Limits, due: int, now: datetime, *, closed_until: int
+def slots(
+    window: Window,
+    account: Account,
+    action: str,
+    limits: Limits,
+    due: int,
+    *,
+    now: datetime,
+    closed_until: int = 0,
+    but: int | None = None,
 ) -> list[Slot]:
-    """Return when new people may get their messages: on each day as many as have room."""
-    budget = allowance(account, run.action, limits, now=now, closed_until=closed_until)
+    """Return when `due` new people may get their messages: on each day as many as have room, beside other runs."""
+    budget = allowance(account, action, limits, now=now, closed_until=closed_until)
     diary = Diary(zone=account.zone, now=now, room=budget.room)
-    for day, count in _planned(account, run.action, now).items():
+    for day, count in _planned(account, action, now, but=but).items():
         diary.enter(day, count)
-    return diary.openings(window_of(run), parts=1, targets=due, after=now)
+    return diary.openings(window, parts=1, targets=due, after=now)
 
 
 def allowance(
@@ -149,16 +161,18 @@ FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
 JOIN delivery_runtarget t ON t.account_id = share.account_id AND t.run_id = r.id
 WHERE share.account_id = %(account)s AND share.open AND r.action = %(action)s
   AND t.status = 'pending' AND t.not_before > %(now)s AND t.new_person > 0
+  AND r.id IS DISTINCT FROM %(but)s
 GROUP BY 1
 """
 
 
-def _planned(account: Account, action: str, now: datetime) -> dict[int, int]:
+def _planned(account: Account, action: str, now: datetime, *, but: int | None) -> dict[int, int]:
     """Return how many new people the account's runs have planned, by the number of their day from today."""
     arguments: dict[str, Any] = {
         "account": account.pk,
         "action": action,
         "now": now,
+        "but": but,
         "zone": account.zone,
         "today": now.astimezone(ZoneInfo(account.zone)).date(),
     }

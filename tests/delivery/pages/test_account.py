@@ -226,7 +226,9 @@ def test_a_new_webhook_kills_the_old_address(
 
 def test_each_limit_says_where_it_comes_from(client: Client, person: User, account: Account) -> None:
     LimitFactory.create(account=account, per_minute=7)
-    Account.objects.filter(pk=account.pk).update(profile="whatsapp_careful", warmup_clean_days=2)
+    Account.objects.filter(pk=account.pk).update(
+        profile="whatsapp_careful", as_before=False, warmup_clean_days=2
+    )
     text = page(client, account)
     assert '<span class="num">7</span><small>set for this account</small>' in text
     assert '<span class="num">30 to 60 s</span><small>profile Careful WhatsApp</small>' in text
