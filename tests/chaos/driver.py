@@ -44,6 +44,8 @@ def add_account(
         channel="whatsapp",
         transport="sandbox",
         status=Account.Status.ACTIVE,
+        profile="whatsapp_established",
+        as_before=True,  # without a daily cap
         group_concurrency=group_concurrency,
         credentials={
             "base_url": url,
