@@ -16,7 +16,7 @@ from django.db import connection
 
 from accounts.models import Account
 from accounts.models.account import Action
-from activity.ledger import NEVER_LEFT_SQL
+from activity.ledger import NEVER_LEFT_SQL, new_people
 from activity.models import Attempt
 from config.redis.client import client
 from delivery.limiter import Limiter, Use
@@ -57,6 +57,7 @@ class Used:
     minute: int = 0
     hour_since: datetime | None = None
     long: Mapping[str, int] = field(default_factory=dict)
+    new_day: int = 0  # new people, where they have a limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +86,9 @@ def minute_gauge(action: str, used: Used, limits: Limits) -> Gauge:
 
 
 def long_gauges(action: str, used: Used, limits: Limits) -> list[Gauge]:
-    """Return the gauges of the long spans that have a limit."""
-    return [
+    """Return the gauges of the long spans that have a limit, and of the day's new people where they have one."""
+    people = [Gauge(label="New people today", used=used.new_day, limit=limits.new_per_day)]
+    return (people if limits.new_per_day else []) + [
         Gauge(label=f"{NOUNS[action]} in {span_words(name)}", used=used.long.get(name, 0), limit=cap)
         for name, cap in long_spans.long_caps(limits).items()
     ]
@@ -114,10 +116,24 @@ def used_now(
     forgotten = [(account, action) for account, action in which if (account.pk, action) not in known]
     if not forgotten:
         return known
+    people = _new_people(forgotten, limits, now=now)
     counted, sent = used(forgotten, now=now, most=most), long_spans.sent(forgotten, limits, now=now)
     return known | {
-        key: replace(each, long={name: sum(count for _, count in rows) for name, rows in sent[key].items()})
+        key: replace(
+            each,
+            long={name: sum(count for _, count in rows) for name, rows in sent[key].items()},
+            new_day=people.get(key, 0),
+        )
         for key, each in counted.items()
+    }
+
+
+def _new_people(which: Sequence[Which], limits: Mapping[Key, Limits], *, now: datetime) -> dict[Key, int]:
+    """Count in the ledger the new people of today, of the accounts that have a limit for them."""
+    return {
+        (account.pk, action): len(new_people(account.pk, action, since=window_start_at(account.zone, 0, now)))
+        for account, action in which
+        if limits[account.pk, action].new_per_day
     }
 
 
@@ -136,6 +152,7 @@ def _told(use: Use, limits: Limits) -> Used:
             name: min(max(0, counted - use.planned), getattr(limits, name) or 0)
             for name, counted in use.long.items()
         },
+        new_day=min(use.new_day, limits.new_per_day or 0),
     )
 
 

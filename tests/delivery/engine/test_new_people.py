@@ -11,6 +11,7 @@ from redis import Redis
 from accounts.models import Account, Recipient
 from activity.models import Attempt
 from delivery.engine import pump
+from delivery.pages import account_facts
 from delivery.states import RunStatus, TargetStatus
 from tests.delivery.stage import Stage, add_up, counted, serve
 from tests.factories import AttemptFactory, InboundFactory, RecipientFactory, RunTargetFactory
@@ -159,3 +160,13 @@ def test_a_limit_that_is_set_later_counts_those_before(stage: Stage) -> None:
     run = stage.fire(account, to=people(stage, 4))
     pump.pump(account.pk)
     assert counted(run) == {"sent": 1, "pending": 3}
+
+
+def test_todays_use_says_how_many_were_new(stage: Stage, redis: Redis) -> None:
+    account = limited(stage, new_per_day=4)
+    serve(stage.fire(account, to=[*people(stage, 3), *groups(stage, 2)]), account)
+    for _ in range(2):  # by the limiter, then by the ledger
+        gauges = account_facts.gauges(account, now=timezone.now())
+        (found,) = [each for each in gauges if each.label == "New people today"]
+        assert (found.used, found.limit) == (3, 4)
+        redis.flushdb()
