@@ -48,7 +48,7 @@ class AttemptAdmin(RunRowsAdmin[Attempt]):
 
 @admin.register(AccountDay)
 class AccountDayAdmin(ViewAdmin[AccountDay]):
-    """What happened to the messages of each account, day by day; its health is judged from it."""
+    """The results of the messages of each account, day by day; its health is judged from it."""
 
     list_display = ("account", "day", "sent", "failed", "returned", "complained", "replies", "opt_outs")
     list_select_related = ("account",)

@@ -47,7 +47,7 @@ def of_message(account: Account, *, to: str, media_known: bool, at: int) -> Verd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Later:
-    """What an account reports of a message after it took it, and whether the message reached its recipient."""
+    """The report of an account on a message after it took it, and whether the message reached its recipient."""
 
     state: str
     reason: str

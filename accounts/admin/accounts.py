@@ -212,7 +212,7 @@ class AddressAliasAdmin(ViewAdmin[AddressAlias]):
 
 @admin.register(HealthChange)
 class HealthChangeAdmin(ViewAdmin[HealthChange]):
-    """What was slowed down, paused and lifted for the health of accounts, and by whom."""
+    """The steps taken for the health of accounts: slowed down, paused, lifted, and by whom."""
 
     list_display = ("account", "move", "moment", "why", "by")
     list_select_related = ("account", "by")

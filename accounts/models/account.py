@@ -71,7 +71,7 @@ class Account(models.Model):
         IN_DOUBT = "in_doubt", "The service does not say whether messages arrived"
 
     class Health(models.TextChoices):
-        """What follows from the share of messages that fail or come back (SPEC L3)."""
+        """The consequences of the share of messages that fail or come back (SPEC L3)."""
 
         GOOD = "", "Good"
         SLOW = "slow", "Slowed down"

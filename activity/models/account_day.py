@@ -4,7 +4,7 @@ from django.db import models
 
 
 class AccountDay(models.Model):
-    """What happened on one day, in the account's zone. `delivery/health/counts.py` counts."""
+    """The results of one day, in the account's zone. `delivery/health/counts.py` counts."""
 
     account = models.ForeignKey(
         "accounts.Account", on_delete=models.CASCADE, related_name="days", db_index=False

@@ -1,1 +1,1 @@
-"""What benchmarks measure on: databases of their own, and the rows of a busy year."""
+"""The ground that benchmarks measure on: databases of their own, and the rows of a busy year."""

@@ -42,7 +42,7 @@ CASE WHEN NOT {IS_NEW} THEN 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newness:
-    """What decides who is new to an account at a moment.
+    """Facts that decide who is new to an account at a moment.
 
     At most `most_new` targets that are claimed go to new people, `most_anew` of them to people whom the week has not
     counted; None is no limit.

@@ -28,7 +28,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What happened to an account's messages over some days; `sent` counts messages, not their parts."""
+    """The results of an account's messages over some days; `sent` counts messages, not their parts."""
 
     sent: int = 0
     failed: int = 0

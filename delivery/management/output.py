@@ -1,4 +1,4 @@
-"""What commands print: text for people, or JSON for programs with `--json`."""
+"""The output of commands: text for people, or JSON for programs with `--json`."""
 
 import json
 from collections.abc import Mapping, Sequence

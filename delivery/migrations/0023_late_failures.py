@@ -1,4 +1,4 @@
-"""What services report after they took a message (SPEC L1): on the target, and counted in the run as a part of sent."""
+"""The reports of services after they took a message (SPEC L1): on the target, and counted in the run as a part of sent."""
 
 from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models

@@ -40,7 +40,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What the page shows of an account's health."""
+    """The part of a page that shows an account's health."""
 
     word: str
     tone: Tone

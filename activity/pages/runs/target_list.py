@@ -41,7 +41,7 @@ class Tab:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetList:
-    """What the page shows below the progress of a run."""
+    """The part of the page below the progress of a run."""
 
     chosen: str  # the status of the tab
     search: str

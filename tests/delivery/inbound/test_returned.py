@@ -1,4 +1,4 @@
-"""What reports of one message say together."""
+"""Reports of one message are taken together."""
 
 from datetime import UTC, datetime, timedelta
 from functools import reduce

@@ -1,4 +1,4 @@
-"""What a calendar shows: firings to come with their forecast, runs, and what clashes on one account."""
+"""A calendar shows firings to come with their forecast, runs, and what clashes on one account."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
