@@ -34,9 +34,10 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     parser = argparse.ArgumentParser(prog="python -m benchmarks growth", description=__doc__)
     parser.add_argument("targets", type=int, nargs="?", default=TARGETS, help="Of the smaller database.")
     parser.add_argument("--times", type=int, default=20, help="How often each page is asked for.")
+    parser.add_argument("--only", default="", help="Ask for pages whose addresses contain this.")
     options = parser.parse_args(argv)
-    small = _measure(options.targets, options.times)
-    large = _measure(FACTOR * options.targets, options.times)
+    small = _measure(options.targets, options.times, options.only)
+    large = _measure(FACTOR * options.targets, options.times, options.only)
     growths = {name: _growth(ms, large.statements[name]) for name, ms in small.statements.items()}
     worst = max((growth, name) for name, growth in growths.items() if name not in OWN_SIZE)
     slowest = max((ms, name) for name, ms in large.pages.items())
@@ -51,7 +52,7 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _measure(targets: int, times: int) -> Measured:
+def _measure(targets: int, times: int, only: str) -> Measured:
     with scratch.database("growth"):
         size = crowd.Size(targets=targets, attempts=targets)
         crowd.fill(size)
@@ -61,7 +62,7 @@ def _measure(targets: int, times: int) -> Measured:
         answers = [plans.ask(each, times=TIMES) for each in (*plans.engine(now), *plans.tick(now))]
         with override_settings(**SERVED):
             logging.disable(logging.WARNING)  # a line per request would be measured too
-            asked = list(pages.everything(size, times))
+            asked = list(pages.everything(size, times, only=only))
             logging.disable(logging.NOTSET)
     return Measured(
         statements={answer.question.name: answer.ms for answer in answers},
