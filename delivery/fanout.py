@@ -18,6 +18,7 @@ from accounts.models import Account
 from accounts.models.account import Action
 from delivery import conf, lifecycle
 from delivery.audience import DEALT, GIVEN
+from delivery.limits.lookup import limits_for
 from delivery.models import Run, RunAccount
 from delivery.parts import FrozenPart
 from delivery.planning import drip, new_people
@@ -129,6 +130,7 @@ def make_runs(firings: Sequence[Firing]) -> list[Run]:
     RunAccount.objects.bulk_create(shares)
     for run, firing in zip(runs, firings, strict=True):
         run.summary = _missing(firing) or _fill(run, firing)
+    _spread_people([run for run in runs if run.pending and not run.drip], shares)
     if sum(run.total for run in runs) >= MANY:
         _tell_planner()
     for run, firing in zip(runs, firings, strict=True):
@@ -187,15 +189,20 @@ def _fill(run: Run, firing: Firing) -> str:
         # Saved first: the next plan, in this transaction or another, counts the targets of this run.
         run.save(update_fields=["total", "pending", "skipped", "left_out"])
         drip.plan(run, now=run.fired_at)
-    elif run.pending:
-        _spread_people(run, firing)
     return "" if run.total else "This reminder has no recipients. Choose some first."
 
 
-def _spread_people(run: Run, firing: Firing) -> None:
-    """Let new people follow the known ones, over the days, where the run's accounts have a limit for them."""
-    for account in Account.objects.filter(pk__in=firing.account_ids).defer("credentials").order_by("pk"):
-        new_people.spread(run, account, now=run.fired_at)
+def _spread_people(runs: Sequence[Run], shares: Sequence[RunAccount]) -> None:
+    """Let new people follow the known ones, over the days, where accounts of the runs have a limit for them."""
+    spread = {run.pk: run for run in runs}
+    mine = sorted((share for share in shares if share.run_id in spread), key=lambda share: share.account_id)
+    ids = {share.account_id for share in mine}
+    accounts = Account.objects.defer("credentials").in_bulk(ids) if ids else {}
+    asked = [(spread[share.run_id], accounts[share.account_id]) for share in mine]
+    limits = limits_for((account, run.action) for run, account in asked) if asked else {}
+    for run, account in asked:
+        if new_people.limit_people(limits[account.pk, run.action]):
+            new_people.spread(run, account, now=run.fired_at)
 
 
 def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:

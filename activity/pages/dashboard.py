@@ -18,6 +18,7 @@ from activity.pages.hours import last_day
 from activity.pages.use import nearest_to_their_limits
 from delivery.models import Run
 from delivery.pages.account_facts import action_of
+from delivery.pages.remedies import remedies_of_all
 from delivery.progress import Sender, senders_of
 from delivery.sentences import account_state
 from delivery.states import RunStatus
@@ -129,6 +130,7 @@ def overview(user: User) -> dict[str, Any]:
         "unconfirmed": unconfirmed,
         "stopped": stopped,
         "whys": account_state.whys(stopped, now=now) if stopped else {},
+        "run_remedies": remedies_of_all(paused[:SHOWN]),
         "remedies": {account.pk: action for account in stopped if (action := action_of(account))},
         "my_accounts": my_accounts,
         "calm": not (paused or missed or unconfirmed or stopped),

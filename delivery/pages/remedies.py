@@ -1,16 +1,19 @@
 """The buttons beside a paused run that end the cause of its pause."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.urls import reverse
 
 from accounts.models import Account
-from delivery.models import Run
+from delivery.models import Run, RunAccount
 from delivery.pages.account_facts import action_of
 from delivery.states import PauseReason, RunStatus
 
 MOST_ACCOUNTS = 3  # with buttons of their own
+MOST_READ = 50  # of each run, those first whose state changed last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +28,24 @@ class Remedy:
 
 def remedies_of(run: Run) -> list[Remedy]:
     """Return what a person can do about the cause of a pause, besides Resume and Cancel."""
-    if run.status != RunStatus.PAUSED or run.canceled_at is not None:
-        return []
-    return [*_of_accounts(run), *_of_the_reason(run)]
+    return remedies_of_all([run])[run.pk]
 
 
-def _of_accounts(run: Run) -> Iterator[Remedy]:
+def remedies_of_all(runs: Sequence[Run]) -> dict[int, list[Remedy]]:
+    """Return the remedies of each run; the accounts of all runs are read together."""
+    paused = [run.pk for run in runs if run.status == RunStatus.PAUSED and run.canceled_at is None]
+    accounts = _accounts(paused)
+    return {run.pk: _remedies(run, accounts) if run.pk in paused else [] for run in runs}
+
+
+def _remedies(run: Run, accounts: Mapping[int, list[Account]]) -> list[Remedy]:
+    mine = accounts.get(run.pk, [])
+    return [*_of_accounts(mine), *_of_the_reason(run, mine)]
+
+
+def _of_accounts(accounts: Sequence[Account]) -> Iterator[Remedy]:
     """Yield the next action of each account that cannot send, and a link to those in trouble."""
-    for account in _accounts(run):
+    for account in accounts:
         action = action_of(account)
         if action is not None and account.status != Account.Status.ACTIVE:
             url = reverse(action.url, args=[account.pk])
@@ -41,12 +54,12 @@ def _of_accounts(run: Run) -> Iterator[Remedy]:
             yield Remedy(label=f"Open {account}", url=_page(account), icon="accounts")
 
 
-def _of_the_reason(run: Run) -> Iterator[Remedy]:
+def _of_the_reason(run: Run, accounts: Sequence[Account]) -> Iterator[Remedy]:
     match run.pause_reason:
         case PauseReason.ERROR_RATE:
             yield from _of_errors(run)
         case PauseReason.DAILY_CAP:
-            for account in _accounts(run):
+            for account in accounts:
                 url = reverse("accounts:limits", args=[account.pk])
                 yield Remedy(label=f"Limits of {account}", url=url, icon="gauge")
         case PauseReason.WINDOW_CLOSED:
@@ -60,11 +73,27 @@ def _of_errors(run: Run) -> Iterator[Remedy]:
             yield Remedy(label=label.format(f"{count:,}"), url=url, icon=status)
 
 
-def _accounts(run: Run) -> Sequence[Account]:
-    shares = Account.objects.filter(run_accounts__run=run, run_accounts__open=True)
-    stopped_first = shares.defer("credentials", "webhook").order_by("-status_changed_at", "pk")
-    found = sorted(stopped_first[:50], key=lambda account: account.status == Account.Status.ACTIVE)
-    return found[:MOST_ACCOUNTS]
+def _accounts(runs: Sequence[int]) -> dict[int, list[Account]]:
+    """Return a few accounts of each run, those first that cannot send."""
+    if not runs:
+        return {}
+    place = Window(
+        RowNumber(),
+        partition_by=F("run"),
+        order_by=[F("account__status_changed_at").desc(nulls_last=True), "account_id"],
+    )
+    shares = (
+        RunAccount.objects.filter(run__in=runs, open=True).alias(place=place).filter(place__lte=MOST_READ)
+    )
+    found: dict[int, list[Account]] = {}
+    for share in shares.select_related("account").defer("account__credentials", "account__webhook"):
+        found.setdefault(share.run_id, []).append(share.account)
+    return {run: sorted(accounts, key=_stopped_first)[:MOST_ACCOUNTS] for run, accounts in found.items()}
+
+
+def _stopped_first(account: Account) -> tuple[bool, float, int]:
+    changed = account.status_changed_at.timestamp() if account.status_changed_at else 0.0
+    return account.status == Account.Status.ACTIVE, -changed, account.pk
 
 
 def _page(account: Account) -> str:

@@ -171,7 +171,9 @@ def test_limits_typed_wrong_are_told_at_their_fields(
     page.get_by_label("Longest gap").fill("3")
     page.get_by_role("button", name="Save limits").click()
     expect(page.get_by_text("Enter at least 1. To send nothing, pause the account.")).to_be_visible()
-    boxes = [page.get_by_label(name).bounding_box() for name in ("Per minute", "Per hour", "Per day")]
+    boxes = [
+        page.get_by_label(name, exact=True).bounding_box() for name in ("Per minute", "Per hour", "Per day")
+    ]
     assert width == 360 or len({box["y"] for box in boxes if box}) == 1  # an error moves no neighbour
     found: dict[str, Any] = page.evaluate("axe.run()")
     assert [v["id"] for v in found["violations"]] == []
