@@ -21,6 +21,7 @@
 --                 people              1 if new people are counted
 --                 new_spans (JSON)    {span: {bucket: people}}, as `spans`
 --                 calls               how many calls have changed the state since it was rebuilt
+--                 whole               `calls` at the last change by a release that keeps every field above
 -- ARGV[1]  verb   take, settle, hold, rebuild or peek
 -- ARGV[2]  JSON   the arguments of the verb, see the function of that name; `now` is absent for Redis' own clock
 --
@@ -76,8 +77,8 @@ local function load()
     local name, value = fields[i], fields[i + 1]
     state[name] = TEXT[name] and value or tonumber(value)
   end
-  -- Older releases did not count calls.
-  if not state.ended or not state.calls then return nil end
+  -- Older releases did not count calls, or count no long spans and no new people: what they changed is not whole.
+  if not state.ended or not state.calls or state.whole ~= state.calls then return nil end
   for name in pairs(JSON) do state[name] = cjson.decode(state[name] or '{}') end
   state.new_used = state.new_used or 0
   return state
@@ -96,6 +97,7 @@ end
 -- Counts the call, and returns the new mark.
 local function save(state)
   state.calls = state.calls + 1
+  state.whole = state.calls
   local fields = {}
   for name, value in pairs(state) do
     fields[#fields + 1] = name

@@ -729,3 +729,15 @@ def test_a_question_that_means_nothing_is_refused(pump: Pump, mistake: dict[str,
     ask = Ask(lease=pump.lease, action="message", pace=UNLIMITED, day=TODAY, want=1, cost=1, gaps_ms=[0])
     with pytest.raises(ValueError, match=r".+"):
         pump.limiter.take(replace(ask, **mistake))  # type: ignore[arg-type] # the test's own fields
+
+
+def test_a_state_that_an_older_release_changed_is_rebuilt(redis: Redis) -> None:
+    """It counts neither long spans nor new people, and leaves what it found of them."""
+    pump = Pump(redis=redis, pace=replace(UNLIMITED, per_24_hours=10))
+    pump.remember(counts={24 * HOUR: {}})
+    pump.settle(pump.take())
+    epoch, calls = pump.mark.split(".")
+    redis.hincrby(f"paceline:{{{ACCOUNT}}}:message:state", "calls", 1)
+    pump.mark = f"{epoch}.{int(calls) + 1}"
+    assert isinstance(pump.limiter.peek(ACCOUNT, "message", pump.pace, pump.day), Forgotten)
+    assert isinstance(pump.ask(), Forgotten)
