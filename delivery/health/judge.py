@@ -66,6 +66,8 @@ def act(account: Account, health: Health, *, now: datetime) -> None:
 @transaction.atomic
 def _pause(account: Account, health: Health, now: datetime) -> None:
     account = locked_account(account, None)  # with its runs, in the order that every move has
+    if account.status != Account.Status.ACTIVE:
+        return  # a person paused it since it was read: the end of a pause for health must not start it
     reason = words.why(account, health)
     until = now + timedelta(hours=settings.HEALTH_PAUSE_HOURS)
     if record.pause(account, reason=reason, until=until):

@@ -204,6 +204,17 @@ def test_an_account_that_a_person_paused_stays_theirs(account: Account) -> None:
     assert (account.status, account.status_reason) == ("paused", f"paused by {account.owner}")
 
 
+def test_a_pause_of_a_person_in_the_middle_of_a_look_stays_theirs(account: Account) -> None:
+    day(account, sent=100, returned=40)
+    now = timezone.now()
+    found = judge.judge([Account.objects.get(pk=account.pk)], now=now)
+    lifecycle.pause_account(account, by=account.owner)
+    for each, health in found:
+        judge.act(each, health, now=now)
+    account = look(account, now=now + timedelta(days=2))
+    assert (account.status, account.status_reason) == ("paused", f"paused by {account.owner}")
+
+
 def test_a_tally_of_many_accounts_is_one_query(django_assert_num_queries: Any, account: Account) -> None:
     others = [AccountFactory.create() for _ in range(3)]
     for each in (account, *others):
