@@ -69,7 +69,7 @@ def start_waiting(run: Run) -> Run:
     """Start a run, because the run that it waited for has ended."""
     run = locked(run)
     if run.status == RunStatus.QUEUED and run.opens_at is None:
-        go_on(run)
+        go_on(run, ready_at=run.undo_until)
     return run
 
 

@@ -100,6 +100,15 @@ def test_nothing_of_a_large_run_leaves_for_ten_seconds(owner: User) -> None:
     assert (begun.status, begun.may_be_undone) == (RunStatus.RUNNING, False)
 
 
+@pytest.mark.usefixtures("few", "noon")
+def test_a_run_whose_turn_comes_early_still_waits_until_it_can_no_longer_be_undone(owner: User) -> None:
+    run = sent(send(ready(owner), by=owner, said=confirmed()))
+    Run.objects.filter(pk=run.pk).update(opens_at=None)  # as one that waits for the run before
+    started = lifecycle.start_waiting(run)
+    assert (started.status, started.opens_at) == (RunStatus.QUEUED, NOON + timedelta(seconds=10))
+    assert started.may_be_undone
+
+
 @pytest.mark.usefixtures("few")
 def test_undone_in_time_nothing_is_sent_and_it_can_be_sent_again(owner: User) -> None:
     reminder = ready(owner)
