@@ -64,13 +64,14 @@ def limit_people(limits: Limits) -> bool:
 def spread(run: Run, account: Account, *, now: datetime, today_is_full: bool = False) -> int:
     """Plan the due new people of a run for days with room; return how many were moved to a later moment.
 
-    The account is locked: two plans that are made at once would not see each other. Those whom the week has counted
-    need no place in it, and go first.
+    The account is locked: two plans that are made at once would not see each other. The run is locked before it, as
+    every move of its targets has it. Those whom the week has counted need no place in it, and go first.
     """
     limits = effective_limits(account, run.action)
     who = newness(account, pace_of(limits), now=now)
     if not who.counts_people or who.subscribers:
         return 0
+    list(Run.objects.filter(pk=run.pk).select_for_update(no_key=True).values_list("pk"))
     Account.objects.select_for_update(no_key=True).only("pk").get(pk=account.pk)
     within = {1: replace(limits, new_per_week=None), 2: limits}
     return sum(

@@ -5,9 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Account, User
+from delivery.planning import new_people
 from reminders.fire import fire
 from reminders.forecast import forecast, forecast_run
 from tests.factories import (
@@ -70,3 +73,15 @@ def test_a_run_plans_them_beside_those_of_today_and_of_other_runs(owner: User, a
             at.date().day for run in runs for at in run.targets.values_list("not_before", flat=True)
         )
     assert days == {11: 6, 12: 10, 13: 8}
+
+
+def test_their_run_is_locked_before_their_account(owner: User, account: Account) -> None:
+    """Every move locks in this order; else a run that is canceled meanwhile ends in a deadlock."""
+    made = ReminderFactory.create(owner=owner, accounts=[account], recipients=12)
+    with time_machine.travel(WEDNESDAY, tick=False):
+        run = fire(made)
+        with CaptureQueriesContext(connection) as asked:
+            new_people.spread(run, account, now=timezone.now())
+    locks = [query["sql"] for query in asked if "FOR NO KEY UPDATE" in query["sql"]]
+    assert ['"delivery_run"' in lock for lock in locks] == [True, False]
+    assert '"accounts_account"' in locks[1]
