@@ -7,7 +7,8 @@ The name that the client gives (`Idempotency-Key`), the work and the answer are 
    commit leaves neither, so the client's next try does the work.
 3. The row exists: give its answer again if the request is the same, else refuse with 409.
 
-An answer is kept for 24 hours. Answers that say nothing about the work (401, 403, 429, 5xx) are not kept.
+An answer is kept for 24 hours, encrypted: it may show the secret of a new webhook. Answers that say nothing about the
+work (401, 403, 429, 5xx) are not kept.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
+from accounts.encryption import UnreadableSecretError
 from api.models import ApiKey, StoredAnswer
 from api.problems import invalid, refusal
 
@@ -132,7 +134,18 @@ def _again(row: StoredAnswer, fingerprint: str) -> HttpResponse:
             "This Idempotency-Key was used for another request. Give each request a key of its own.",
         )
     headers = {"Idempotency-Replayed": "true"}
-    return HttpResponse(row.body, status=row.status, content_type=row.content_type, headers=headers)
+    return HttpResponse(_body_of(row), status=row.status, content_type=row.content_type, headers=headers)
+
+
+def _body_of(row: StoredAnswer) -> str:
+    try:
+        return row.body["text"]
+    except UnreadableSecretError as error:
+        raise refusal(
+            409,
+            "wrong-state",
+            "This request was done, and its answer cannot be read any more. Look at what it made; do not repeat it.",
+        ) from error
 
 
 def _store(row: StoredAnswer, response: HttpResponse) -> None:
@@ -140,6 +153,6 @@ def _store(row: StoredAnswer, response: HttpResponse) -> None:
     if response.status_code not in KEPT_STATUSES:
         row.delete()
         return
-    row.status, row.body = response.status_code, response.content.decode()
+    row.status, row.body = response.status_code, {"text": response.content.decode()}
     row.content_type = response.headers.get("Content-Type", "")
     row.save(update_fields=["status", "body", "content_type"])

@@ -5,6 +5,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from accounts.encryption import EncryptedJSONField
 from api.scopes import Scope
 
 
@@ -45,7 +46,9 @@ class StoredAnswer(models.Model):
     fingerprint = models.CharField(max_length=64, help_text="A hash of the request.")
     status = models.PositiveSmallIntegerField(default=0, help_text="0 until the request is answered.")
     content_type = models.CharField(max_length=100, blank=True)
-    body = models.TextField(blank=True)
+    body = EncryptedJSONField(
+        blank=True, default=dict, help_text="Encrypted, since the answer may show a new secret."
+    )
     created_at = models.DateTimeField()
 
     class Meta:

@@ -16,6 +16,7 @@ from django.db.models import Model, QuerySet
 from accounts.paging import beyond
 from api.problems import ProblemError, invalid
 from api.schemas.base import Page
+from config.web.json_bodies import require_storable
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
@@ -49,12 +50,14 @@ def _position(model: type[Model], by: str, cursor: str) -> tuple[object, int]:
     try:
         column, said, pk = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         value = model._meta.get_field(by).to_python(said)  # type: ignore[union-attr]  # columns alone are asked
-    except (ValueError, TypeError, RecursionError, ValidationError) as error:
+        require_storable(value)
+    except (ArithmeticError, ValueError, TypeError, RecursionError, ValidationError) as error:
         raise _strange() from error
     if (
         column != by
         or not (_fits(pk) and pk > 0)
         or value is None
+        or (isinstance(value, datetime) and value.tzinfo is None)
         or (isinstance(value, int) and not _fits(value))
     ):
         raise _strange()

@@ -697,7 +697,7 @@ class StoredAnswerFactory(Factory[StoredAnswer]):
     fingerprint = Sequence(lambda n: hashlib.sha256(f"request {n}".encode()).hexdigest())
     status = 200
     content_type = "application/json"
-    body = "{}"
+    body = LazyFunction(lambda: {"text": "{}"})
     created_at = now()
 
 

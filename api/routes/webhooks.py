@@ -46,7 +46,7 @@ def show_webhook(request: HttpRequest, pk: Path[Id]) -> WebhookShown:
 def make_webhook(request: HttpRequest, body: WebhookGiven) -> Status[WebhookMade]:
     """Make a webhook. Its secret is in this answer and nowhere else: keep it to check signatures.
 
-    This answer is kept for 24 hours where the request has an Idempotency-Key.
+    This answer is kept for 24 hours, encrypted, where the request has an Idempotency-Key.
     """
     made = manage.make(owner_for(request, body.owner), url=body.url, events=body.events)
     return Status(201, _made(made))

@@ -5,7 +5,9 @@ import re
 from structlog.typing import EventDict
 
 # Anyone who knows the end of these addresses can use them. Every text that is logged is searched for them.
-SECRET_END = re.compile(r"(/(?:hooks/[^/\s]+|unsubscribe|notifications/move)/)[^\s\"'<>]+")
+SECRET_END = re.compile(
+    r"(/(?:hooks/[^/\s]+|unsubscribe|notifications/move|calendar(?=/[0-9]+-[0-9a-f]))/)[^\s\"'<>]+"
+)
 
 
 def without_secret(text: str) -> str:

@@ -1,5 +1,6 @@
 """Every request meets this before its route: the key, the limit, unknown parameters, and errors as problems."""
 
+import base64
 import json
 from collections.abc import Iterator
 from datetime import timedelta
@@ -115,6 +116,24 @@ def test_a_body_that_cannot_be_right_is_refused(
     answer = program.ask("PUT", f"/accounts/{account.pk}/limits/message", body)
     told = problem_of(answer)
     assert (told["status"], said in json.dumps(told)) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "position"),
+    [
+        ("/recipients", '["name", "\\u0000", 1]'),
+        ("/tags", '["name", "\\ud800", 1]'),
+        ("/accounts", '["id", 1e999, 1]'),
+        ("/runs", '["id", Infinity, 1]'),
+        ("/attempts", '["at", "0001-01-01", 1]'),
+        ("/attempts", '["at", "2026-02-30T00:00:00Z", 1]'),
+        ("/accounts", "[" * 300),
+    ],
+)
+def test_a_cursor_that_was_never_given_is_refused(program: Program, path: str, position: str) -> None:
+    cursor = base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
+    told = problem_of(program.ask("GET", f"{path}?cursor={cursor}"))
+    assert (told["type"], told["errors"][0]["field"]) == ("invalid", "cursor")
 
 
 def test_another_type_of_body_is_refused(program: Program, owner: User) -> None:

@@ -7,10 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 from django.db import connection
 from django.http import HttpResponse
 from django.test import RequestFactory
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts.models import Account, User
 from api import idempotency
@@ -151,6 +153,29 @@ def test_the_second_of_two_waits_and_does_the_work_where_the_first_fails() -> No
         assert idempotency.once(key, "a", "f" * 64, second).status_code == 200
         running.result()
     assert done == ["second"]
+
+
+def test_a_secret_in_an_answer_is_not_stored_in_the_clear(program: Program) -> None:
+    body = {"url": "https://example.com/hook", "events": ["run.finished"]}
+    made = program.post("/webhooks", body, status=201, Idempotency_Key="a")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT row_to_json(a)::text FROM api_storedanswer a")
+        (stored,) = cursor.fetchone()
+    assert made["secret"] not in stored
+    assert json.dumps(made["secret"])[1:-1] not in stored
+    assert program.post("/webhooks", body, status=201, Idempotency_Key="a") == made
+
+
+def test_an_answer_whose_key_is_lost_is_not_worked_out_anew(
+    program: Program, account: Account, settings: Settings
+) -> None:
+    pause(program, account, "a")
+    Account.objects.filter(pk=account.pk).update(status="active")
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    told = problem_of(pause(program, account, "a"))
+    assert (told["status"], told["type"], "cannot be read" in told["detail"]) == (409, "wrong-state", True)
+    account.refresh_from_db()
+    assert account.status == "active"
 
 
 def test_old_answers_are_deleted(db: None) -> None:

@@ -36,6 +36,8 @@ def test_who_watches_does_not_fill_the_log(probe: str) -> None:
         ("/hooks/7/s3cret?hub.challenge=1", "/hooks/7/..."),
         ("/unsubscribe/s3cret", "/unsubscribe/..."),
         ("/notifications/move/s3cret/", "/notifications/move/..."),
+        (f"/calendar/7-{'0a' * 20}.ics", "/calendar/..."),
+        ("/calendar/?view=day", "/calendar/?view=day"),
         ("Not Found: /unsubscribe/s3cret:with-dots.x", "Not Found: /unsubscribe/..."),
         ("GET https://a.example/hooks/7/s3cret?x=1 HTTP/1.1", "GET https://a.example/hooks/7/... HTTP/1.1"),
         ("/unsubscribe/", "/unsubscribe/"),
