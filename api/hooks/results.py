@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 
 from accounts import outbox
 from accounts.models import Delivery, ResultFeed
@@ -24,11 +25,15 @@ BATCH = 500  # targets of one event
 MOST_FEEDS = 200  # in one round
 WAITING = 20  # batches of one webhook that wait before more are made: the outbox stays small
 SETTLED = (TargetStatus.SENT, TargetStatus.FAILED, TargetStatus.UNCONFIRMED, TargetStatus.SKIPPED)
+# Runs that wait for days, as paused ones, must not take the places of those that send.
+_HAS_MORE = Q(run__status__in=SETTLED_RUN) | Exists(
+    Attempt.objects.filter(run=OuterRef("run"), pk__gt=OuterRef("last_attempt"))
+)
 
 
 def collect() -> int:
     """Make one batch for each run that has something to tell; return how many were made."""
-    feeds = ResultFeed.objects.filter(done=False, webhook__switched_off_at=None)
+    feeds = ResultFeed.objects.filter(_HAS_MORE, done=False, webhook__switched_off_at=None)
     return sum(_collect(pk) for pk in list(feeds.order_by("id").values_list("pk", flat=True)[:MOST_FEEDS]))
 
 

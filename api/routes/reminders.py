@@ -192,7 +192,8 @@ def _unconfirmed(look: LastLook) -> ProblemError:
     """Return the refusal of a firing that a person has to confirm: the rule of the pages."""
     if look.why_not:
         return refusal(409, "wrong-state", look.why_not)
-    fields = [*(["number"] if look.large else []), *(["again"] if look.repeat else [])]
+    asked = {"number": look.large, "again": look.repeat, "without_short": look.audience.short}
+    fields = [name for name, needed in asked.items() if needed]
     extra = {
         "number": look.audience.complete,
         "received": look.repeat.received if look.repeat else 0,

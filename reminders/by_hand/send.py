@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.roles import require_touch
 from delivery.models import Run
+from reminders import headcount
 from reminders.by_hand.last_look import REST, LastLook, hold, last_look
 from reminders.fire import fire, refuse_drafts
 from reminders.models import Reminder
@@ -29,6 +30,10 @@ def send(
     refuse_drafts(reminder)
     if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
         return known  # the button was pressed twice
+    if said:
+        headcount.forget(
+            reminder
+        )  # an answer is held against the people of this moment, not against a kept count
     look = last_look(reminder, now=timezone.now())
     if look.asks and not look.answered(said):
         return look

@@ -132,6 +132,21 @@ def test_a_slow_receiver_lets_results_wait_in_the_ledger(run: Run, monkeypatch: 
     assert types().count("run.targets") == 4
 
 
+def test_runs_that_wait_do_not_keep_the_results_of_others_back(
+    run: Run, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "MOST_FEEDS", 1)
+    later = fire(
+        ReminderFactory.create(
+            owner=owner, by_hand=True, status="scheduled", around_the_clock=True, recipients=1
+        ),
+        by=owner,
+    )
+    settle(RunTarget.objects.select_related("run", "account").get(run=later), "sent")
+    assert results.collect() == 1
+    assert told()[-1][1]["run"] == later.pk
+
+
 def test_a_retried_run_is_followed_again(run: Run, owner: User) -> None:
     targets = list(RunTarget.objects.select_related("run", "account").order_by("pk"))
     for target in targets:

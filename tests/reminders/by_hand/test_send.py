@@ -16,13 +16,13 @@ from delivery.fanout import RECEIVED, NothingToSendError
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run
 from delivery.states import RunStatus, TargetStatus
-from reminders import scheduling
+from reminders import headcount, scheduling
 from reminders.by_hand.last_look import EVERYONE, REST, LastLook, last_look
 from reminders.by_hand.send import send
 from reminders.models import Reminder
 from reminders.readiness import NotReadyError
 from tests.delivery.stage import add_up, becomes, counted
-from tests.factories import RecipientFactory, ReminderFactory
+from tests.factories import RecipientFactory, ReminderFactory, TagFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -87,6 +87,21 @@ def test_more_are_asked_about_with_the_number_the_account_the_names_and_the_last
 @pytest.mark.parametrize("said", [{"confirmed": "1"}, {"number": "3"}, confirmed(2), {"number": "x"}])
 def test_only_the_number_that_was_seen_is_confirmed(owner: User, said: dict[str, str]) -> None:
     asked(send(ready(owner), by=owner, said=said))
+
+
+@pytest.mark.usefixtures("few")
+def test_people_who_came_since_the_look_are_asked_about_again(
+    owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long audience is counted once in some minutes, and a tag may have grown since."""
+    monkeypatch.setattr(headcount, "KEPT_ABOVE", 2)
+    tag = TagFactory.create(owner=owner)
+    reminder = ready(owner)
+    reminder.tags.add(tag)
+    assert asked(send(reminder, by=owner, said={})).audience.complete == 3
+    RecipientFactory.create(owner=owner, tags=[tag])
+    assert asked(send(reminder, by=owner, said=confirmed())).audience.complete == 4
+    assert sent(send(reminder, by=owner, said=confirmed(4))).total == 4
 
 
 @pytest.mark.usefixtures("few", "noon")
