@@ -105,8 +105,9 @@ class Permits:
     ) -> Granted | Wait | LeaseLost | Away:
         """Ask for send times for the next targets of `cost` messages each, and return the answer.
 
-        `in_hand` are the permits that this pump still holds, each with its planned time, and `rights` its rights to
-        write to new people: they, and the ledger, are what a limiter that forgot is told. With `new_people` the answer
+        `in_hand` are the permits of this action that this pump still holds, each with its planned time, and `rights`
+        its rights to write to new people: they, and the ledger, are what a limiter that forgot is told. `in_flight`
+        counts the messages of all actions that are under way. With `new_people` the answer
         brings more of these rights, where new people have a limit. May run in a thread while the pump settles and gives
         back.
         """

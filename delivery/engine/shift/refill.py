@@ -97,7 +97,12 @@ class Refill:
         if slows and not state.slowed.get(run.run_id):
             log.info("run_slowed", run=run.run_id, account=state.account.pk, error_rate=_error_rate(turn))
         state.slowed[run.run_id] = slows
-        held = [*state.in_flight.values(), *state.agenda.messages()]
+        # Only those of its action: it would never hear what became of the others.
+        held = [
+            each
+            for each in [*state.in_flight.values(), *state.agenda.messages()]
+            if each.run.whose.action == run.whose.action
+        ]
         answer = await state.batches.ask(
             partial(
                 permits.take,
