@@ -19,6 +19,7 @@ from api.problems import Fault, ProblemError, invalid, of_status, refusal
 from delivery.fanout import NothingToSendError
 from delivery.states import IllegalMoveError
 from reminders.drafts import NotPossibleError
+from reminders.fire import BusyError
 from reminders.readiness import NotReadyError
 from reminders.uploads import TooLargeError
 
@@ -68,6 +69,11 @@ def _http_error(error: HttpError) -> ProblemError:
     return cause if isinstance(cause, ProblemError) else ProblemError(of_status(error.status_code))
 
 
+def _starting(error: BusyError) -> ProblemError:
+    """Return a refusal that is not kept for an Idempotency-Key: the same request works in a few seconds."""
+    return refusal(503, "busy", str(error), headers={"Retry-After": "5"})
+
+
 def _busy(error: OperationalError | RedisError) -> ProblemError:
     log.warning("api_server_away", error=type(error).__name__)
     return refusal(503, "busy", of_status(503).detail, headers={"Retry-After": "5"})
@@ -81,6 +87,7 @@ TOLD: Mapping[type[Exception], Callable[[Any], ProblemError]] = {
     PermissionDenied: lambda error: refusal(403, "not-allowed", str(error) or "You may not do this."),
     SuspiciousOperation: lambda _: ProblemError(of_status(400)),
     RequestDataTooBig: lambda _: ProblemError(of_status(413)),
+    BusyError: _starting,
     IllegalMoveError: _wrong_state,
     NotPossibleError: _wrong_state,
     NothingToSendError: _wrong_state,

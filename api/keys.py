@@ -22,6 +22,9 @@ from api.models import ApiKey
 from api.scopes import Scope
 
 MOST = 50  # keys of one person that still work
+LAST_YEAR = (
+    9000  # an end in the last hours of 9999 is in the year 10000 in another zone, which cannot be read
+)
 SHAPE = re.compile(r"paceline_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 NOTED_EVERY = timedelta(minutes=1)
 
@@ -94,6 +97,8 @@ def _require_possible(person: User, name: str, scopes: list[Scope], ends_at: dat
     now = timezone.now()
     if ends_at is not None and ends_at <= now:
         raise BadKeyError("The end is in the past. Choose a later day.")
+    if ends_at is not None and ends_at.year > LAST_YEAR:
+        raise BadKeyError(f"The end is too far away. Choose a day before {LAST_YEAR + 1}, or none.")
     working = ApiKey.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), person=person, revoked_at=None)
     if working.count() >= MOST:
         raise BadKeyError(f"You have {MOST} keys that work. Revoke one first.")

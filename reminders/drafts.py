@@ -153,6 +153,8 @@ def archive(reminder: Reminder, *, by: User) -> Reminder:
 @transaction.atomic
 def unarchive(reminder: Reminder, *, by: User) -> Reminder:
     reminder = _locked(reminder, by)
+    if reminder.carries_messages:
+        raise NotPossibleError(f"{reminder} only carries single messages. Make a new reminder instead.")
     reminder.archived_at = None
     reminder.save(update_fields=["archived_at", "updated_at"])
     return reminder

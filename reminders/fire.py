@@ -23,6 +23,10 @@ from reminders.models import Part, Reminder, ReminderAccount
 SENDERS = ReminderAccount.objects.select_related("account").defer("account__credentials")
 
 
+class BusyError(WrongStateError):
+    """Raised when too many reminders are being started at once: the same try works a little later."""
+
+
 @cache
 def starts() -> Shares:
     """Return the places for starting reminders by hand in this process: each place uses a database connection."""
@@ -46,7 +50,7 @@ def fire(
     if by is not None:
         require_touch(reminder, by)
     if starts().take(reminder.owner_id):
-        raise WrongStateError("Other reminders are being started right now. Try again in a few seconds.")
+        raise BusyError("Other reminders are being started right now. Try again in a few seconds.")
     try:
         return _fire(reminder, key, undo, without)
     finally:

@@ -17,6 +17,7 @@ from delivery.transports.networks.addresses import BadWebAddressError, web_addre
 
 MOST = 20  # webhooks of one owner
 BOTH_SIGN = timedelta(hours=24)
+FAILING = ("failing_since", "failures", "retry_at")
 
 
 class BadWebhookError(ValueError):
@@ -55,10 +56,13 @@ def change(
     """Change what is given."""
     webhook = _locked(webhook, by)
     if url is not None:
-        webhook.url = address_of(url)
+        found = address_of(url)
+        if found != webhook.url:  # the failures were those of the old address
+            webhook.failing_since, webhook.failures, webhook.retry_at = None, 0, None
+        webhook.url = found
     if events is not None:
         webhook.events = _named(events)
-    webhook.save(update_fields=["url", "events"])
+    webhook.save(update_fields=["url", "events", *FAILING])
     return webhook
 
 
@@ -79,15 +83,7 @@ def switch_on(webhook: Webhook, *, by: User) -> Webhook:
     webhook = _locked(webhook, by)
     webhook.switched_off_at, webhook.switched_off_reason = None, ""
     webhook.failing_since, webhook.failures, webhook.retry_at = None, 0, None
-    webhook.save(
-        update_fields=[
-            "switched_off_at",
-            "switched_off_reason",
-            "failing_since",
-            "failures",
-            "retry_at",
-        ]
-    )
+    webhook.save(update_fields=["switched_off_at", "switched_off_reason", *FAILING])
     return webhook
 
 

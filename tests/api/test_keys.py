@@ -1,6 +1,6 @@
 """Keys: what is stored of them, who finds one, and when one stops working."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.exceptions import PermissionDenied
@@ -69,6 +69,7 @@ def test_use_is_noted_once_a_minute_and_at_once_from_another_address(owner: User
         ({"name": "  "}, "Enter a name"),
         ({"scopes": []}, "Choose at least one"),
         ({"ends_at": timezone.now() - timedelta(days=1)}, "in the past"),
+        ({"ends_at": datetime(9999, 12, 31, 23, 59, tzinfo=UTC)}, "too far away"),
     ],
 )
 def test_a_key_that_makes_no_sense_is_refused(owner: User, wrong: dict[str, object], told: str) -> None:

@@ -36,6 +36,7 @@ def test_a_new_key_is_shown_once_and_works(own: Client) -> None:
         ({"name": "", "scopes": ["read"]}, "required"),
         ({"name": "CRM"}, "Choose at least one."),
         ({"name": "CRM", "scopes": ["read"], "last_day": "2001-01-01"}, "Choose a later one."),
+        ({"name": "CRM", "scopes": ["read"], "last_day": "9999-12-31"}, "too far away"),
     ],
 )
 def test_what_is_missing_is_said(own: Client, typed: dict[str, object], told: str) -> None:

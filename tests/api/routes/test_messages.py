@@ -158,3 +158,12 @@ def test_an_e_mail_needs_a_subject(program: Program, owner: User) -> None:
     account = AccountFactory.create(owner=owner, by_email=True)
     reader = RecipientFactory.create(owner=owner, mailbox=True)
     assert "subject" in problem_of(program.ask("POST", "/messages", body(account, reader)))["detail"]
+
+
+def test_the_reminder_that_carries_messages_stays_archived(
+    program: Program, account: Account, anna: Recipient
+) -> None:
+    program.post("/messages", body(account, anna), status=201)
+    carrier = Reminder.objects.get(carries_messages=True)
+    answer = program.ask("POST", f"/reminders/{carrier.pk}/unarchive")
+    assert (answer.status_code, "single messages" in problem_of(answer)["detail"]) == (409, True)

@@ -10,7 +10,9 @@ from django.utils import timezone
 from PIL import Image
 
 from accounts.models import Recipient, User
+from config.shares import Shares
 from delivery.models import Run
+from reminders import fire
 from reminders.models import Media, Reminder
 from tests.api.program import Program, problem_of
 from tests.factories import AccountFactory, MediaFactory, RecipientFactory, ReminderFactory, TagFactory
@@ -168,3 +170,15 @@ def test_a_file_is_uploaded_once_and_named_by_parts(program: Program, owner: Use
 def test_a_message_that_is_none_is_refused(program: Program, owner: User, body: object) -> None:
     reminder = ReminderFactory.create(owner=owner)
     assert program.ask("PUT", f"/reminders/{reminder.pk}/message", body).status_code in {409, 422}
+
+
+def test_a_start_that_finds_no_place_is_not_the_answer_for_a_day(
+    program: Program, ready: Reminder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = Shares(total=1, each=1)
+    taken.take(ready.owner_id)
+    with monkeypatch.context() as patch:
+        patch.setattr(fire, "starts", lambda: taken)
+        answer = program.ask("POST", f"/reminders/{ready.pk}/fire", {}, Idempotency_Key="a")
+        assert (problem_of(answer)["type"], answer["Retry-After"]) == ("busy", "5")
+    assert program.post(f"/reminders/{ready.pk}/fire", {}, Idempotency_Key="a")["run"]["total"] == 3
