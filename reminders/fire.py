@@ -40,25 +40,29 @@ def fire(
     key: UUID | None = None,
     undo: timedelta = timedelta(),
     without: Sequence[int] = (),
+    after: int | None = None,
 ) -> Run:
     """Make a run by hand and return it. `by_hand/send.py` is what people call: it asks first where it should.
 
     Raise WrongStateError while the last run is open: a second click must not send everything again. A page gives
     each of its buttons a `key`: when the button is pressed twice, the run of the first press is returned. A large run
-    can be undone for `undo`; those who received a run in `without` are left out.
+    can be undone for `undo`; those who received a run in `without` are left out. `after` is the newest run that the
+    person knew of: a newer one, even if it has ended, is something to look at first.
     """
     if by is not None:
         require_touch(reminder, by)
     if starts().take(reminder.owner_id):
         raise BusyError("Other reminders are being started right now. Try again in a few seconds.")
     try:
-        return _fire(reminder, key, undo, without)
+        return _fire(reminder, key, undo, without, after)
     finally:
         starts().give_back(reminder.owner_id)
 
 
 @transaction.atomic
-def _fire(reminder: Reminder, key: UUID | None, undo: timedelta, without: Sequence[int]) -> Run:
+def _fire(
+    reminder: Reminder, key: UUID | None, undo: timedelta, without: Sequence[int], after: int | None
+) -> Run:
     reminder = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
     if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
         return known
@@ -67,9 +71,21 @@ def _fire(reminder: Reminder, key: UUID | None, undo: timedelta, without: Sequen
         raise WrongStateError(
             f"Run {last.pk} of this reminder is still {last.shown_status}. Wait for its end, or cancel it first."
         )
+    _refuse_unseen(reminder, after)
     load_for_freezing([reminder])
     firing = replace(freeze(reminder), key=key or uuid4(), undo=undo, without=without)
     return _reaches_somebody(make_run(firing))
+
+
+def _refuse_unseen(reminder: Reminder, after: int | None) -> None:
+    """Raise WrongStateError where the reminder was sent since the person looked: they may get it twice."""
+    if after is None:
+        return
+    rows = Run.objects.filter(reminder=reminder, kind=Run.Kind.REMINDER, pk__gt=after, total__gt=0)
+    if unseen := rows.first():
+        raise WrongStateError(
+            f"Run {unseen.pk} of this reminder was sent a moment ago. Look at it, then decide."
+        )
 
 
 def _reaches_somebody(run: Run) -> Run:

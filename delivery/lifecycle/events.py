@@ -13,9 +13,13 @@ COUNTS = ("total", "pending", "sending", "sent", "failed", "skipped", "unconfirm
 TIMES = ("fired_at", "started_at", "finished_at", "opens_at")
 
 
-def runs_started(runs: Sequence[Run]) -> None:
-    """Tell of runs that were just made, and follow the results of their recipients from here on."""
+def runs_made(runs: Sequence[Run]) -> None:
+    """Follow the results of the recipients of new runs, also of those that end at once with everybody skipped."""
     outbox.follow_runs([(run.pk, run.owner_id) for run in runs])
+
+
+def runs_started(runs: Sequence[Run]) -> None:
+    """Tell of runs that were just made and can send."""
     outbox.emit_all([_event(run, EventType.RUN_STARTED) for run in runs])
 
 

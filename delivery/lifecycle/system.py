@@ -39,6 +39,7 @@ def start(runs: Sequence[Run], *, behind: Mapping[int, int]) -> None:
     the moment of firing: a large fan-out that ends after the window's close does not turn "start" into "tomorrow".
     """
     starting = []
+    events.runs_made(runs)
     for run in runs:
         if not run.pending:
             finish(run)

@@ -34,8 +34,9 @@ def send(
         headcount.forget(
             reminder
         )  # an answer is held against the people of this moment, not against a kept count
+    newest = Run.objects.filter(reminder=reminder).order_by("-pk").values_list("pk", flat=True).first()
     look = last_look(reminder, now=timezone.now())
     if look.asks and not look.answered(said):
         return look
     without = look.repeat.runs if look.repeat and said.get("again") == REST else ()
-    return fire(reminder, by=by, key=key, undo=hold(), without=without)
+    return fire(reminder, by=by, key=key, undo=hold(), without=without, after=newest or 0)

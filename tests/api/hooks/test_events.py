@@ -9,9 +9,10 @@ from accounts.models import Delivery, User
 from accounts.recipients import consent
 from api.hooks import results
 from delivery import lifecycle
+from delivery.fanout import make_run
 from delivery.models import Run, RunTarget
 from reminders.conversations import replies
-from reminders.fire import fire
+from reminders.fire import fire, freeze, load_for_freezing
 from tests.factories import (
     AccountFactory,
     AttemptFactory,
@@ -108,6 +109,18 @@ def test_results_are_told_in_batches_each_once_and_the_skipped_at_the_end(run: R
     assert found[:3] == [(first.pk, "sent"), (second.pk, "failed"), (third.pk, "unconfirmed")]
     assert set(found[3:]) == {(fourth.pk, "skipped"), (third.pk, "unconfirmed")}
     assert results.collect() == 0
+
+
+def test_a_run_that_reaches_nobody_tells_why(owner: User) -> None:
+    gone = RecipientFactory.create(owner=owner, opted_out=True)
+    reminder = ReminderFactory.create(
+        owner=owner, by_hand=True, status="scheduled", around_the_clock=True, recipients=[gone]
+    )
+    load_for_freezing([reminder])
+    make_run(freeze(reminder))  # as the schedule does
+    assert results.collect() == 1
+    (target,) = told()[-1][1]["targets"]
+    assert (target["recipient"], target["status"], target["error"]) == (gone.pk, "skipped", "opted out")
 
 
 def test_a_message_that_is_tried_again_is_told_when_it_has_a_result(run: Run) -> None:

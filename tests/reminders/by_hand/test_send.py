@@ -19,6 +19,7 @@ from delivery.states import RunStatus, TargetStatus
 from reminders import headcount, scheduling
 from reminders.by_hand.last_look import EVERYONE, REST, LastLook, last_look
 from reminders.by_hand.send import send
+from reminders.fire import fire
 from reminders.models import Reminder
 from reminders.readiness import NotReadyError
 from tests.delivery.stage import add_up, becomes, counted
@@ -102,6 +103,24 @@ def test_people_who_came_since_the_look_are_asked_about_again(
     RecipientFactory.create(owner=owner, tags=[tag])
     assert asked(send(reminder, by=owner, said=confirmed())).audience.complete == 4
     assert sent(send(reminder, by=owner, said=confirmed(4))).total == 4
+
+
+def test_a_run_that_came_and_ended_since_the_look_sends_nothing_twice(
+    owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another press is so slow, or the service so quick, that the first run has ended before the second begins."""
+    reminder = ready(owner)
+
+    def slow(*given: Any, **more: Any) -> LastLook:
+        look = last_look(*given, **more)
+        run = fire(reminder, by=owner)
+        Run.objects.filter(pk=run.pk).update(status=RunStatus.SUCCESS, pending=0, sent=3)
+        return look
+
+    monkeypatch.setattr("reminders.by_hand.send.last_look", slow)
+    with pytest.raises(WrongStateError, match="sent a moment ago"):
+        send(reminder, by=owner, said={})
+    assert Run.objects.count() == 1
 
 
 @pytest.mark.usefixtures("few", "noon")
