@@ -20,10 +20,11 @@ from accounts.encryption import UnreadableSecretError
 from accounts.models import Account
 from accounts.profiles import PROFILES
 from delivery import conf, lifecycle, transports
+from delivery.engine.newness import LEVEL, newness
 from delivery.limits.lookup import effective_limits
 from delivery.models import Run
 from delivery.overdue import overdue_before
-from delivery.pacing import LONG_SPANS, Limits
+from delivery.pacing import LONG_SPANS, Limits, pace_of
 from delivery.transports.base import TransportError
 
 ERROR = "may have been sent before the database was restored"
@@ -131,35 +132,37 @@ HOLD = """
 UPDATE delivery_runtarget t SET status = 'sending', fence = COALESCE(t.fence, 0), claimed_at = %(now)s
 WHERE t.id = ANY(%(targets)s) AND t.run_id = %(run)s AND t.status = 'pending'
 """
-DOUBT = """
+DOUBT = f"""
 WITH moved AS (
     UPDATE delivery_runtarget t
     SET status = 'unconfirmed', error = %(error)s, settled_at = %(now)s, claimed_at = NULL, attempts = t.attempts + 1
     WHERE t.id = ANY(%(targets)s) AND t.run_id = %(run)s AND t.status || '' = 'sending' AND t.begun_at IS NULL
-    RETURNING t.id, t.account_id, t.parts_done, t.attempts
+    RETURNING t.id, t.account_id, t.recipient_id, t.parts_done, t.attempts
 ), written AS (
     INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
-                                  outcome, provider_id, error, took_ms)
+                                  outcome, provider_id, error, took_ms, new_person)
     SELECT %(until)s, r.owner_id, m.account_id, r.id, m.id, r.action, m.parts_done, m.attempts,
-           'unknown', '', %(error)s, 0
-    FROM moved m, delivery_run r WHERE r.id = %(run)s
+           'unknown', '', %(error)s, 0, {LEVEL}
+    FROM moved m JOIN accounts_recipient p ON p.id = m.recipient_id, delivery_run r WHERE r.id = %(run)s
     RETURNING 1
 )
 UPDATE delivery_run r
 SET pending = r.pending - %(held)s, sending = r.sending + %(held)s - n.moved, unconfirmed = r.unconfirmed + n.moved
 FROM (SELECT count(*) AS moved FROM moved) n, (SELECT count(*) FROM written) w
 WHERE r.id = %(run)s
-"""
+"""  # noqa: S608 - made of constants
 
 
 def doubt(found: Doubt, gap: Gap) -> None:
     """Make the targets unconfirmed, and count them for the limits as of the end of the gap."""
+    pace = pace_of(effective_limits(found.account, found.run.action))
     arguments: dict[str, Any] = {
         "targets": found.targets,
         "run": found.run.pk,
         "now": timezone.now(),
         "until": gap.until,
         "error": ERROR,
+        **newness(found.account, pace, now=gap.until).arguments,
     }
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM delivery_run WHERE id = %s FOR NO KEY UPDATE", [found.run.pk])

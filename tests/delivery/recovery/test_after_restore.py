@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import Account, Recipient
 from activity.models import Attempt
 from delivery import lifecycle
+from delivery.engine import pump
 from delivery.models import Run
 from delivery.pacing import Limits
 from delivery.recovery import stop_sending
@@ -91,6 +92,19 @@ def test_the_first_ones_become_unconfirmed_and_count_and_the_others_go_out(stage
     run = serve(run, account)
     assert (run.status, counted(run)) == (RunStatus.PARTIAL, {"sent": 2, "unconfirmed": 4})
     assert len(stage.delivered(account)) == 2
+
+
+def test_new_people_who_may_have_been_written_to_count_against_their_limit(stage: Stage) -> None:
+    account = keyless(stage, per_minute=2)
+    account.limits.update(new_per_day=5)
+    run = fired(stage, account, to=6, ago=600)
+    stop_sending.stop(None)
+    said(*moments(ago=300), "--apply")
+    stop_sending.start(None)
+    assert list(Attempt.objects.filter(run=run).values_list("new_person", flat=True)) == [2] * 4
+    account.limits.update(per_minute=3000)
+    pump.pump(account.pk)
+    assert counted(run) == {"sent": 1, "unconfirmed": 4, "pending": 1}
 
 
 def test_a_service_that_knows_the_keys_needs_nobody_unless_the_run_was_fired_anew(stage: Stage) -> None:
