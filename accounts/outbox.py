@@ -1,8 +1,8 @@
 """Writes events for webhooks in the transaction of the change, so that none is lost and none is told that never was.
 
-Where the owner has no webhook that wants the event, one look-up finds nothing and writes nothing. Whoever changes a
-run holds its lock here, so the rows of one run have ids in the order of their commits: they arrive in that order.
-`api/hooks` delivers them.
+Where the owner has no webhook that wants the event, or was deactivated, one look-up finds nothing and writes nothing.
+Whoever changes a run holds its lock here, so the rows of one run have ids in the order of their commits: they arrive in
+that order. `api/hooks` delivers them.
 """
 
 import json
@@ -37,6 +37,7 @@ SELECT w.id, gen_random_uuid(), e.type, e.sequence, e.payload::jsonb, %(now)s, %
 FROM unnest(%(owners)s::bigint[], %(types)s::text[], %(sequences)s::text[], %(payloads)s::text[])
      WITH ORDINALITY AS e(owner_id, type, sequence, payload, place)
 JOIN accounts_webhook w ON w.owner_id = e.owner_id
+JOIN accounts_user u ON u.id = w.owner_id AND u.is_active
 WHERE w.switched_off_at IS NULL AND e.type = ANY(w.events) ORDER BY e.place
 """
 
@@ -82,6 +83,7 @@ INSERT INTO accounts_resultfeed (webhook_id, run_id, last_attempt, last_skipped,
 SELECT w.id, r.run_id, 0, 0, 0, false
 FROM unnest(%(runs)s::bigint[], %(owners)s::bigint[]) AS r(run_id, owner_id)
 JOIN accounts_webhook w ON w.owner_id = r.owner_id
+JOIN accounts_user u ON u.id = w.owner_id AND u.is_active
 WHERE w.switched_off_at IS NULL AND %(type)s = ANY(w.events)
 ON CONFLICT (webhook_id, run_id) DO UPDATE SET done = false, last_skipped = 0, last_unconfirmed = 0
 """

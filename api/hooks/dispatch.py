@@ -27,7 +27,7 @@ WITH busy AS MATERIALIZED (
     SELECT w.id, w.served_at,
            row_number() OVER (PARTITION BY w.owner_id ORDER BY w.served_at NULLS FIRST, w.id)
            + COALESCE((SELECT number FROM busy WHERE busy.owner_id = w.owner_id), 0) AS place
-    FROM accounts_webhook w
+    FROM accounts_webhook w JOIN accounts_user u ON u.id = w.owner_id AND u.is_active
     WHERE w.switched_off_at IS NULL AND COALESCE(w.retry_at, %(now)s) <= %(now)s
       AND COALESCE(w.busy_until, %(now)s) <= %(now)s
       AND EXISTS (SELECT 1 FROM accounts_delivery d

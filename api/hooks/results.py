@@ -34,6 +34,7 @@ _HAS_MORE = Q(run__status__in=SETTLED_RUN) | Exists(
 def collect() -> int:
     """Make one batch for each run that has something to tell; return how many were made."""
     feeds = ResultFeed.objects.filter(_HAS_MORE, done=False, webhook__switched_off_at=None)
+    feeds = feeds.filter(webhook__owner__is_active=True)
     return sum(_collect(pk) for pk in list(feeds.order_by("id").values_list("pk", flat=True)[:MOST_FEEDS]))
 
 

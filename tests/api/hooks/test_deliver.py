@@ -252,6 +252,18 @@ def test_few_webhooks_are_served_at_once_and_fewer_of_one_owner(owner: User, red
     assert not set(first) & set(second)  # those that waited longest come first
 
 
+def test_nothing_is_told_to_the_webhooks_of_a_person_who_was_deactivated(
+    owner: User, webhook: Webhook, redis: object
+) -> None:
+    emit(owner, 1)
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    emit(owner, 2)
+    assert Delivery.objects.count() == 1
+    assert dispatch.dispatch() == []
+    User.objects.filter(pk=owner.pk).update(is_active=True)
+    assert dispatch.dispatch() == [webhook.pk]
+
+
 def test_a_test_goes_to_one_webhook_and_an_old_event_can_be_replayed(
     owner: User, webhook: Webhook, receiver: Receiver
 ) -> None:

@@ -160,6 +160,12 @@ def test_runs_that_wait_do_not_keep_the_results_of_others_back(
     assert told()[-1][1]["run"] == later.pk
 
 
+def test_results_of_a_person_who_was_deactivated_are_not_told(run: Run, owner: User) -> None:
+    settle(RunTarget.objects.select_related("run", "account").order_by("pk")[0], "sent")
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    assert results.collect() == 0
+
+
 def test_a_retried_run_is_followed_again(run: Run, owner: User) -> None:
     targets = list(RunTarget.objects.select_related("run", "account").order_by("pk"))
     for target in targets:
