@@ -209,7 +209,9 @@ def test_no_words_find_every_recipient(ann: Recipient) -> None:
 
 def test_the_search_for_recipients_reads_its_index(ann: Recipient) -> None:
     with connection.cursor() as cursor:
+        # In a table of one row, any other index is as good: without a condition on it, it has no bitmap.
         cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_indexscan = off")
     assert "recipient_search" in with_beginnings(Recipient.objects.all(), ["ann"]).explain()
 
 
