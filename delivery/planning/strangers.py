@@ -58,7 +58,7 @@ class Whose:
 
 
 def told(forecast: Forecast, whose: Whose, count: Count, *, window: Window, now: datetime) -> Forecast:
-    """Return the forecast with the new people of an account, where these take longer than its first window."""
+    """Return the forecast with the new people of an account, where these take longer than one day."""
     account, action, limits, run = whose.account, whose.action, whose.limits, whose.run
     who = newness(account, pace_of(limits), now=now)
     if not who.counts_people or who.subscribers or not (new := count(account, who)):
@@ -70,7 +70,8 @@ def told(forecast: Forecast, whose: Whose, count: Count, *, window: Window, now:
     except NoRoomError:
         return forecast
     last = slots[-1].at
-    if last < forecast.closes_at:
+    in_window = last < forecast.closes_at  # which never closes, or spans midnight
+    if in_window and len(slots) == 1:
         return forecast
     zone = ZoneInfo(window.zone)
     finish = times.clock(last.astimezone(zone), now, weekday=True)
@@ -84,7 +85,7 @@ def told(forecast: Forecast, whose: Whose, count: Count, *, window: Window, now:
         curve.append(Point(at=slot.at, done=known + done))
     return replace(
         forecast,
-        fits=False,
+        fits=forecast.fits and in_window,
         sentence=f"{new:,} of {forecast.targets:,} are new to {account}: {_pace(limits)}, "
         f"finished about {finish} ({zone}).",
         suggestion="Add another account, or choose fewer people who have not written to this one.",

@@ -50,6 +50,22 @@ def test_review_says_how_many_are_new_and_when_the_last_is_written_to(owner: Use
         assert found.timeline.curve[-1].done == 30
 
 
+def test_a_window_that_never_closes_is_no_reason_to_forget_the_limit_of_a_day(
+    owner: User, account: Account
+) -> None:
+    made = ReminderFactory.create(
+        owner=owner,
+        accounts=[account],
+        recipients=RecipientFactory.create_batch(25, owner=owner),
+        window_start_hour=0,
+        window_end_hour=24,
+    )
+    with time_machine.travel(WEDNESDAY, tick=False):
+        found = forecast(made, now=timezone.now())
+    assert found.sentence.startswith("25 of 25 are new to Office: 10 a day, finished about Fri 13 Mar")
+    assert found.fits
+
+
 def test_new_people_that_fit_into_the_day_are_no_news(owner: User, account: Account) -> None:
     made = ReminderFactory.create(
         owner=owner, accounts=[account], recipients=RecipientFactory.create_batch(10, owner=owner)
