@@ -92,19 +92,20 @@ def _sentence(account: Account, health: Health) -> str:
 
 def _shares(tally: Tally, health: Health) -> list[Share]:
     lost, complained = health.figures
-    tried = max(1, tally.sent)
     return [
-        Share(label="Messages in 7 days", value=f"{tally.sent:,}"),
-        _share("Failed or came back", lost.count, lost.share, lost.threshold),
-        _share("Reported as unwanted", complained.count, complained.share, complained.threshold),
-        _share("Answered", tally.replies, tally.replies / tried),
-        _share("Opted out", tally.opt_outs, tally.opt_outs / tried),
+        Share(label="Messages in 7 days", value=f"{tally.sent:,}", limit="counted after some minutes"),
+        _share("Failed or came back", lost.count, lost.of, lost.threshold),
+        _share("Reported as unwanted", complained.count, complained.of, complained.threshold),
+        _share("Answered", tally.replies, tally.sent),
+        _share("Opted out", tally.opt_outs, tally.sent),
     ]
 
 
-def _share(label: str, count: int, share: float, limit: float | None = None) -> Share:
+def _share(label: str, count: int, of: int, limit: float | None = None) -> Share:
+    """Return a line of the card. Reports are counted at once, messages later: until then there is no share."""
     most = f"healthy up to {words.percent(limit)}" if limit is not None else ""
-    return Share(label=label, value=f"{count:,} ({words.percent(share)})", limit=most)
+    share = f" ({words.percent(count / of)})" if of else ""
+    return Share(label=label, value=f"{count:,}{share}", limit=most)
 
 
 def _days(account: Account, now: datetime, *, width: float, height: float) -> list[Day]:

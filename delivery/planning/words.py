@@ -127,10 +127,11 @@ class _Words:
 
     def _length(self, finishes_at: datetime) -> str:
         """Return a length such as "About 25 minutes, 29 minutes with a margin"."""
-        length = times.span(_next_minute(finishes_at) - (self.timeline.starts_at or self.run.fires_at))
-        longer = times.span(timedelta(minutes=self.run.minutes))
-        margin = f", {longer} with a margin" if self._with_margin() > finishes_at and longer != length else ""
-        return f"About {length}{margin}"
+        takes = _next_minute(finishes_at) - (self.timeline.starts_at or self.run.fires_at)
+        longer = timedelta(minutes=self.run.minutes)
+        told, more = times.span(takes), times.span(longer)
+        margin = f", {more} with a margin" if longer > takes and more != told else ""
+        return f"About {told}{margin}"
 
     def _days(self, finishes_at: datetime) -> str:
         first, last = (

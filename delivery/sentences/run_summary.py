@@ -58,16 +58,22 @@ def behind(ahead: int) -> str:
     return f"Waits for run {ahead} of the same reminder to end. Cancel run {ahead} to start this one now."
 
 
+def _errors(run: Run) -> str:
+    """Return what went wrong, as "Too many errors: 3 of 10 attempts failed, 4 came back later."."""
+    attempts = run.sent + run.failed + run.unconfirmed
+    parts = [f"{run.returned} came back later"] * bool(run.returned)
+    parts += [f"{run.unconfirmed} {'is' if run.unconfirmed == 1 else 'are'} unconfirmed"] * bool(
+        run.unconfirmed
+    )
+    if run.failed or not parts:
+        return f"Too many errors: {', '.join([f'{run.failed} of {attempts} attempts failed', *parts])}."
+    return f"Too many errors in {attempts} attempts: {', '.join(parts)}."
+
+
 def paused(run: Run) -> str:
     match run.pause_reason:
         case PauseReason.ERROR_RATE:
-            doubts = f" and {run.unconfirmed} are unconfirmed" if run.unconfirmed else ""
-            back = f", {run.returned} came back later" if run.returned else ""
-            attempts = run.sent + run.failed + run.unconfirmed
-            why = (
-                f"Too many errors: {run.failed} of {attempts} attempts failed{back}{doubts}. "
-                "Check the failed ones, then resume or cancel."
-            )
+            why = f"{_errors(run)} Look at these messages, then resume or cancel."
         case PauseReason.OPERATOR:
             why = f"Paused by {run.changed_by}." if run.changed_by else "Paused by an operator."
         case _:

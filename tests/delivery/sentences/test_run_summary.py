@@ -77,6 +77,24 @@ def test_a_pause_says_why_and_how_far_it_got(owner: User, reason: PauseReason, w
 
 
 @pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"sent": 10, "returned": 4}, "Too many errors in 10 attempts: 4 came back later. Look"),
+        ({"sent": 9, "unconfirmed": 1}, "Too many errors in 10 attempts: 1 is unconfirmed. Look"),
+        (
+            {"sent": 6, "failed": 2, "returned": 3, "unconfirmed": 2},
+            "Too many errors: 2 of 10 attempts failed, 3 came back later, 2 are unconfirmed. Look",
+        ),
+    ],
+)
+def test_a_pause_for_errors_names_each_kind_that_there_is(
+    owner: User, counts: dict[str, int], words: str
+) -> None:
+    run = run_of(owner, paused=True, pause_reason=PauseReason.ERROR_RATE, **counts)
+    assert run_summary.paused(run).startswith(words)
+
+
+@pytest.mark.parametrize(
     ("counts", "waiting_for", "per_day", "took_ms", "kind", "cause"),
     [
         ({"sent": 20}, "gap", None, 100, "text", RATE),
