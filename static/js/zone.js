@@ -5,5 +5,6 @@ const known = field && [...document.querySelectorAll(`#${field.getAttribute("lis
 
 if (field && field.value === field.defaultValue && known.some((option) => option.value === here)) {
   field.value = here;
-  field.dispatchEvent(new Event("input", { bubbles: true }));
+  // Not before htmx listens, which it does when the page is read.
+  document.addEventListener("DOMContentLoaded", () => field.dispatchEvent(new Event("input", { bubbles: true })));
 }

@@ -119,8 +119,9 @@ class MessageForm:
         self.head = HeadForm(data, instance=reminder)
         self.parts = self._typed(data) if data is not None else self._saved()
         for role in Role:
-            if blank == role or (role is Role.FIRST and not self.parts[role]):
-                self.parts[role].append(self._part(role, len(self.parts[role]), {"text": ""}))
+            if blank == role or self._more(role) or (role is Role.FIRST and not self.parts[role]):
+                another = {"other0": ""} if self._more(role) else {}
+                self.parts[role].append(self._part(role, len(self.parts[role]), {"text": ""} | another))
 
     def is_valid(self) -> bool:
         checked = [self.head.is_valid(), *(part.is_valid() for part in self._all() if part.is_bound)]
@@ -154,6 +155,10 @@ class MessageForm:
     def remove(self, role: str, index: int) -> None:
         if 0 <= index < len(self.parts[Role(role)]):
             del self.parts[Role(role)][index]
+
+    def _more(self, role: Role) -> bool:
+        """Return whether another wording was asked of a text that is still empty, and so not saved."""
+        return self.more == f"{role}-{len(self.parts[role])}"
 
     def _all(self) -> list[PartForm]:
         return [part for parts in self.parts.values() for part in parts]

@@ -306,6 +306,15 @@ def test_a_text_gets_other_wordings_and_each_is_previewed(logged_in: Client, dra
     assert "Hello / Good morning" in page
 
 
+@pytest.mark.parametrize("place", ["first-0", "second-0"])
+def test_a_text_that_is_still_empty_gets_another_wording(
+    logged_in: Client, draft: Reminder, place: str
+) -> None:
+    data = {"name": "", f"{place}-text": "", "do": f"wording-{place}"}
+    page = logged_in.post(url(draft), data, follow=True).content.decode()
+    assert f'name="{place}-other0"' in page
+
+
 def test_a_first_wording_that_is_emptied_is_replaced_by_the_next(logged_in: Client, draft: Reminder) -> None:
     data = {"name": "", "first-0-text": "", "first-0-other0": "B", "do": "check"}
     logged_in.post(url(draft), data)
