@@ -21,7 +21,7 @@ def values(draw: st.DrawFn) -> Values:
         "per_minute": draw(caps),
         "per_hour": draw(caps),
         "per_day": draw(caps),
-        **{name: draw(caps) for name in LONG_SPANS},
+        **{name: draw(caps) for name in (*LONG_SPANS, "new_per_day", "new_per_week")},
         "gap_min": gap[0],
         "gap_max": gap[1],
         "batch_size": batch[0],
