@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from django.db import connection
 from django.test import override_settings
-from pytest_django import Settings
+from pytest_django import DjangoDbBlocker, Settings
 from redis import Redis
 
 from accounts.models import User
@@ -18,6 +19,11 @@ from delivery.engine.loop import hang_up
 from tests.browser.chromium import HOW_TO_GET_IT, MISSING
 from tests.factories import OperatorFactory, StaffFactory, TeamMateFactory
 from tests.redis_database import free_database, with_database
+
+END_OTHERS = """
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -57,10 +63,12 @@ def staff(db: None) -> User:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """A database with connections cannot be dropped, and the engine's loop keeps its own."""
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A database with connections cannot be dropped: the engine's loop keeps its own, a late thread may too."""
     yield
     hang_up()
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(END_OTHERS)
 
 
 @pytest.fixture(scope="session", autouse=True)
