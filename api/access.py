@@ -34,16 +34,9 @@ class Needs(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> Caller:  # noqa: ARG002 - the door has read it
         """Return the caller whom the door has found; raises a problem where the key lacks the scope."""
-        caller = caller_of(request)
-        if self.scope is not None and self.scope.value not in caller.key.scopes:
-            raise refusal(
-                403,
-                "missing-scope",
-                f"The key “{caller.key}” does not have the scope “{self.scope.value}”. "
-                "Use a key that has it, or make one on your page of API keys.",
-                extra={"scope": self.scope.value},
-            )
-        return caller
+        if self.scope is not None:
+            require_scope(request, self.scope)
+        return caller_of(request)
 
 
 READ, SEND = Needs(Scope.READ), Needs(Scope.SEND)
@@ -54,6 +47,17 @@ ANY = Needs()
 def caller_of(request: HttpRequest) -> Caller:
     """Return the caller of a request that the door has let in."""
     return cast("Caller", request.caller)  # type: ignore[attr-defined]  # set by the door
+
+
+def require_scope(request: HttpRequest, scope: Scope, why: str = "") -> None:
+    """Raise a problem where the key lacks the scope; `why` says why it is needed where that is not obvious."""
+    key = caller_of(request).key
+    if scope.value not in key.scopes:
+        detail = (
+            f"{why} The key “{key}” does not have the scope “{scope.value}”. "
+            "Use a key that has it, or make one on your page of API keys."
+        )
+        raise refusal(403, "missing-scope", detail.lstrip(), extra={"scope": scope.value})
 
 
 def person_of(request: HttpRequest) -> User:

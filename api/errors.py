@@ -18,6 +18,7 @@ from api.hooks.manage import BadWebhookError
 from api.problems import Fault, ProblemError, invalid, of_status, refusal
 from delivery.fanout import NothingToSendError
 from delivery.states import IllegalMoveError
+from reminders.by_hand.content import ChangedError
 from reminders.drafts import NotPossibleError
 from reminders.fire import BusyError
 from reminders.readiness import NotReadyError
@@ -88,6 +89,7 @@ TOLD: Mapping[type[Exception], Callable[[Any], ProblemError]] = {
     SuspiciousOperation: lambda _: ProblemError(of_status(400)),
     RequestDataTooBig: lambda _: ProblemError(of_status(413)),
     BusyError: _starting,
+    ChangedError: lambda error: refusal(409, "changed", str(error)),
     IllegalMoveError: _wrong_state,
     NotPossibleError: _wrong_state,
     NothingToSendError: _wrong_state,

@@ -20,6 +20,7 @@ TITLES: Mapping[str, str] = {
     "no-such-method": "The address does not know this method",
     "wrong-state": "This is not possible now",
     "confirmation-needed": "The action gives something up and must be confirmed",
+    "changed": "It is not what you looked at any more",
     "idempotency-key-reused": "The Idempotency-Key was used for another request",
     "in-progress": "The same request is still being answered",
     "too-large": "The request is too large",

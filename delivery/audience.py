@@ -71,6 +71,13 @@ FROM (
 GROUP BY 1, 2, 3
 """  # noqa: S608 - made of constants
 
+# Sums of hashes, so that the order does not matter and a million rows need no memory.
+FINGERPRINT = f"""
+SELECT count(*), COALESCE(bit_xor(hashint8extended(p.id, 1)), 0), COALESCE(sum(hashint8(p.id)::bigint), 0)::text
+FROM ({AUDIENCE}) audience JOIN accounts_recipient p ON p.id = audience.id
+WHERE {REFUSED} = ''
+"""  # noqa: S608 - made of constants
+
 # Counts recipients by name and by tag without comparing them: one that is both counts twice. Counting stops at `most`.
 SIZES = """
 SELECT wanted.id, (
@@ -205,3 +212,10 @@ def sizes(reminder_ids: Sequence[int], *, most: int) -> dict[int, int]:
     with connection.cursor() as cursor:
         cursor.execute(SIZES, {"reminders": list(reminder_ids), "most": most})
         return dict(cursor.fetchall())
+
+
+def fingerprint(reminder_id: int, account_ids: Sequence[int]) -> list[Any]:
+    """Return values that differ where other recipients would get the reminder."""
+    with connection.cursor() as cursor:
+        cursor.execute(FINGERPRINT, {"reminder": reminder_id, "accounts": list(account_ids)})
+        return list(cursor.fetchone() or ())

@@ -1,6 +1,7 @@
 """One message to one recipient."""
 
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Status
@@ -13,8 +14,10 @@ from api.access import SEND, person_of
 from api.problems import invalid
 from api.routes.rows import all_of, touched
 from api.routes.writing import bits_of, one_line, require_hours, require_zone, typed_parts
-from api.schemas.reminders import DAYS, MessageShown, OneMessage, PartGiven
+from api.schemas.base import Leaving
+from api.schemas.reminders import DAYS, MessagePlanned, MessageShown, OneMessage, PartGiven
 from delivery.models import RunTarget
+from delivery.parts import render, thaw, values_of
 from delivery.window import Window, days_of
 from reminders.single import messages
 from reminders.single.messages import Letter
@@ -22,33 +25,70 @@ from reminders.single.messages import Letter
 router = Router(tags=["Messages"])
 
 
-@router.post("", response={201: MessageShown}, auth=SEND)
-def send_message(request: HttpRequest, body: OneMessage) -> Status[MessageShown]:
+@router.post("", response={200: MessagePlanned, 201: MessageShown}, auth=SEND)
+def send_message(request: HttpRequest, body: OneMessage) -> Status[MessagePlanned] | Status[MessageShown]:
     """Send one message to one recipient, inside the delivery hours and the limits of the account.
 
     Without hours of its own it has those of the installation, in the zone of the recipient's owner. It waits for them,
     and `leaves_at` says when it is expected to leave. Send an Idempotency-Key, so that a repeated request sends nothing
-    twice.
+    twice. With `dry_run` nothing is sent, and the answer (200) says what would be.
     """
+    if body.dry_run:
+        return Status(200, _dry_run(request, body))
+    return Status(201, shown(_sent(request, body)))
+
+
+def _sent(request: HttpRequest, body: OneMessage) -> RunTarget:
     accounts = all_of(Account.objects.defer("credentials", "webhook"), request, body.accounts, "accounts")
-    target = messages.send(_letter(request, body, accounts), by=person_of(request))
-    return Status(201, shown(target))
+    return messages.send(_letter(request, body, accounts), by=person_of(request))
+
+
+def _dry_run(request: HttpRequest, body: OneMessage) -> MessagePlanned:
+    """Do everything, read what it would do, and take it back: so each rule and the forecast are the real ones."""
+    started = timezone.now()
+    with transaction.atomic():
+        target = _sent(request, body)
+        planned = _planned(target, known=target.recipient.created_at < started)
+        transaction.set_rollback(True)
+    return planned
+
+
+def _planned(target: RunTarget, *, known: bool) -> MessagePlanned:
+    to, values = target.recipient, values_of(target.recipient)
+    texts = []
+    for number, part in enumerate(thaw(target.run.parts)):
+        text = render(part.drawn(key=str(target.key), part=number), values)
+        texts.append(f"{part.filename} {text}".strip())
+    return MessagePlanned(
+        recipient=to.pk if known else None,
+        address=to.address,
+        name=to.name,
+        account=target.account_id,
+        account_name=target.account.name,
+        subject=render(target.run.subject, values),
+        texts=texts,
+        **_leaving(target).model_dump(),
+    )
 
 
 def shown(target: RunTarget) -> MessageShown:
     """Return the message with when it leaves."""
-    found = leaving.of_run(target.run, now=timezone.now())
-    later = found.leaves_at is not None and target.not_before > found.leaves_at
-    if later:
-        found = found.model_copy(update={"leaves_at": target.not_before, "waiting_for": "not_before"})
     return MessageShown(
         id=target.run_id,
         target=target.pk,
         recipient=target.recipient_id,
         account=target.account_id,
         status=target.status,
-        **found.model_dump(),
+        **_leaving(target).model_dump(),
     )
+
+
+def _leaving(target: RunTarget) -> Leaving:
+    found = leaving.of_run(target.run, now=timezone.now())
+    later = found.leaves_at is not None and target.not_before > found.leaves_at
+    if not later:
+        return found
+    return found.model_copy(update={"leaves_at": target.not_before, "waiting_for": "not_before"})
 
 
 def _letter(request: HttpRequest, body: OneMessage, accounts: list[Account]) -> Letter:

@@ -7,7 +7,7 @@ from ninja import Path, Query, Router, Status
 
 from accounts.models import Account, Recipient, Tag
 from accounts.roles import visible
-from api.access import MANAGE, READ, SEND, STEER, person_of
+from api.access import MANAGE, READ, SEND, STEER, person_of, require_scope
 from api.paging import page
 from api.problems import ProblemError, refusal
 from api.routes import reminder_shapes as shapes
@@ -17,6 +17,7 @@ from api.schemas.base import Id, Page
 from api.schemas.reminders import (
     AudienceGiven,
     AudienceShown,
+    ContentShown,
     Fired,
     FireGiven,
     ForecastShown,
@@ -25,10 +26,13 @@ from api.schemas.reminders import (
     ReminderGiven,
     RemindersAsked,
     ReminderShown,
+    ScheduleGiven,
     TimesGiven,
 )
+from api.scopes import Scope
 from delivery.audience import Audience
 from reminders import audience, drafts, scheduling
+from reminders.by_hand.content import content_of, require_content
 from reminders.by_hand.last_look import LastLook
 from reminders.by_hand.send import send
 from reminders.fire import refuse_drafts
@@ -69,16 +73,19 @@ def make_reminder(request: HttpRequest, body: ReminderGiven) -> Status[ReminderD
 
 @router.put("/{int:pk}/message", response=ReminderDetail, auth=MANAGE)
 def write_message(request: HttpRequest, pk: Path[Id], body: MessageGiven) -> ReminderDetail:
-    """Write the name, the subject and the parts of the message."""
-    reminder = touched(_rows(), request, pk)
+    """Write the name, the subject and the parts of the message. Of a scheduled reminder it needs `send`, too."""
+    reminder = _changeable(request, pk)
     writing.write_message(reminder, body, by=person_of(request))
     return _again(pk)
 
 
 @router.put("/{int:pk}/audience", response=AudienceShown, auth=MANAGE)
 def choose_audience(request: HttpRequest, pk: Path[Id], body: AudienceGiven) -> AudienceShown:
-    """Choose accounts, tags and recipients. Larger audiences take several calls, or a tag."""
-    reminder, by = touched(_rows(), request, pk), person_of(request)
+    """Choose accounts, tags and recipients. Larger audiences take several calls, or a tag.
+
+    Of a scheduled reminder it needs the scope `send`, too.
+    """
+    reminder, by = _changeable(request, pk), person_of(request)
     if body.accounts is not None or body.action is not None:
         ids = shapes.account_ids(reminder) if body.accounts is None else body.accounts
         accounts = all_of(Account.objects.defer("credentials"), request, ids, "accounts")
@@ -104,8 +111,8 @@ def show_audience(request: HttpRequest, pk: Path[Id]) -> AudienceShown:
 
 @router.put("/{int:pk}/times", response=ReminderDetail, auth=MANAGE)
 def set_times(request: HttpRequest, pk: Path[Id], body: TimesGiven) -> ReminderDetail:
-    """Set when it is sent and in which hours. A scheduled reminder follows its new times at once."""
-    reminder = touched(_rows(), request, pk)
+    """Set when it is sent and in which hours. A scheduled reminder follows at once, so it needs `send`, too."""
+    reminder = _changeable(request, pk)
     writing.set_times(reminder, body)
     scheduling.save_times(reminder, by=person_of(request))
     return _again(pk)
@@ -117,10 +124,23 @@ def show_forecast(request: HttpRequest, pk: Path[Id]) -> ForecastShown:
     return shapes.forecast(forecast(seen(_rows(), request, pk), now=timezone.now()))
 
 
+@router.get("/{int:pk}/content", response=ContentShown, auth=READ)
+def show_content(request: HttpRequest, pk: Path[Id]) -> ContentShown:
+    """Return a fingerprint of the message, of everybody who gets it, of the accounts and of the times.
+
+    Ask for it before you show the reminder to a person, and send it back with `schedule` or `fire`: if anything was
+    changed meanwhile, nothing is done and the answer is 409 `changed`.
+    """
+    return ContentShown(content=content_of(seen(_rows(), request, pk)))
+
+
 @router.post("/{int:pk}/schedule", response=ReminderDetail, auth=SEND)
-def schedule(request: HttpRequest, pk: Path[Id]) -> ReminderDetail:
+def schedule(request: HttpRequest, pk: Path[Id], body: ScheduleGiven | None = None) -> ReminderDetail:
     """Switch it on as it is saved. Everything that is missing is in `errors`."""
-    scheduling.schedule(touched(_rows(), request, pk), by=person_of(request))
+    reminder, by = touched(_rows(), request, pk), person_of(request)
+    if body is not None and body.content:
+        require_content(reminder, body.content, by=by)
+    scheduling.schedule(reminder, by=by)
     return _again(pk)
 
 
@@ -143,6 +163,8 @@ def fire_reminder(request: HttpRequest, pk: Path[Id], body: FireGiven | None = N
     if asked.dry_run:
         _refuse_incomplete(reminder)
         return shapes.fired(reminder, reached, foreseen, run=None)
+    if asked.content:
+        require_content(reminder, asked.content, by=person_of(request))
     _refuse_short(reached, asked)
     found = send(reminder, by=person_of(request), said=_said(asked))
     if isinstance(found, LastLook):
@@ -176,6 +198,14 @@ def discard_draft(request: HttpRequest, pk: Path[Id]) -> Status[None]:
     """Delete a draft that never ran."""
     drafts.discard(touched(_rows(), request, pk), by=person_of(request))
     return Status(204, None)
+
+
+def _changeable(request: HttpRequest, pk: int) -> Reminder:
+    """Return the reminder; raises a problem where it is scheduled and the key may not send: a change would leave."""
+    reminder = touched(_rows(), request, pk)
+    if reminder.status == Reminder.Status.SCHEDULED:
+        require_scope(request, Scope.SEND, "The reminder is scheduled: what you change is what will be sent.")
+    return reminder
 
 
 def _again(pk: int) -> ReminderDetail:

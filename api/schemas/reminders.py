@@ -187,10 +187,33 @@ class ForecastShown(Leaving):
     pauses: list[PauseShown]
 
 
+class ContentShown(Shown):
+    """A fingerprint of everything that would leave."""
+
+    content: str
+
+
+Content = Annotated[
+    str,
+    Field(
+        max_length=64,
+        description="The fingerprint of what you looked at, from /content. If the message, the recipients, the "
+        "accounts or the times are others by now, nothing is done.",
+    ),
+]
+
+
+class ScheduleGiven(Asked):
+    """The reminder that is expected to be scheduled."""
+
+    content: Content = ""
+
+
 class FireGiven(Asked):
     """How to fire. A dry run changes nothing and says what would happen."""
 
     dry_run: bool = False
+    content: Content = ""
     without_short: bool = Field(
         default=False, description="Leave out recipients who lack a value that the message needs."
     )
@@ -252,6 +275,20 @@ class OneMessage(Asked):
     days: Annotated[list[Day], Field(min_length=1, max_length=7)] | None = None
     zone: Annotated[str, Field(max_length=64)] | None = None
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    dry_run: bool = Field(default=False, description="Send nothing, and say what would be sent.")
+
+
+class MessagePlanned(Leaving):
+    """The effect that a message would have. Nothing was sent, and nobody was added."""
+
+    dry_run: bool = True
+    recipient: int | None = Field(description="Null for an address that is not among the recipients yet.")
+    address: str
+    name: str
+    account: int
+    account_name: str
+    subject: str
+    texts: list[str] = Field(description="The parts as they would leave; a file shows its name and caption.")
 
 
 class MessageShown(Leaving):

@@ -167,3 +167,21 @@ def test_the_reminder_that_carries_messages_stays_archived(
     carrier = Reminder.objects.get(carries_messages=True)
     answer = program.ask("POST", f"/reminders/{carrier.pk}/unarchive")
     assert (answer.status_code, "single messages" in problem_of(answer)["detail"]) == (409, True)
+
+
+def test_a_dry_run_says_what_would_be_sent_and_leaves_nothing_behind(
+    program: Program, account: Account, anna: Recipient
+) -> None:
+    told = program.post("/messages", body(account, anna, dry_run=True))
+    assert (told["dry_run"], told["texts"], told["account_name"]) == (True, ["Hi Anna"], account.name)
+    assert (told["recipient"], told["address"]) == (anna.pk, anna.address)
+    assert told["leaves_at"] is not None
+    new = {"to": {"channel": "whatsapp", "address": "+60129998877", "name": "Ben"}}
+    assert program.post("/messages", body(account, dry_run=True) | new)["recipient"] is None
+    assert (Run.objects.count(), Reminder.objects.count(), Recipient.objects.count()) == (0, 0, 1)
+
+
+def test_a_dry_run_refuses_what_could_not_be_sent(program: Program, account: Account, owner: User) -> None:
+    ben = RecipientFactory.create(owner=owner, name="Ben", opted_out=True)
+    refused = problem_of(program.ask("POST", "/messages", body(account, ben, dry_run=True)))
+    assert "opted out" in refused["detail"]

@@ -10,6 +10,7 @@ from django.utils import timezone
 from PIL import Image
 
 from accounts.models import Recipient, User
+from api.scopes import Scope
 from config.shares import Shares
 from delivery.models import Run
 from reminders import fire
@@ -182,3 +183,48 @@ def test_a_start_that_finds_no_place_is_not_the_answer_for_a_day(
         answer = program.ask("POST", f"/reminders/{ready.pk}/fire", {}, Idempotency_Key="a")
         assert (problem_of(answer)["type"], answer["Retry-After"]) == ("busy", "5")
     assert program.post(f"/reminders/{ready.pk}/fire", {}, Idempotency_Key="a")["run"]["total"] == 3
+
+
+@pytest.mark.parametrize("verb", ["fire", "schedule"])
+@pytest.mark.parametrize("change", ["text", "recipient", "consent", "times", "nothing"])
+def test_a_confirmation_holds_only_for_what_was_looked_at(
+    program: Program, ready: Reminder, owner: User, verb: str, change: str
+) -> None:
+    content = program.get(f"/reminders/{ready.pk}/content")["content"]
+    first = ready.recipients.order_by("pk")[0]
+    if change == "text":
+        ready.parts.update(text="Something else")
+    elif change == "recipient":  # another one, so that the number is the same
+        ready.recipients.remove(first)
+        ready.recipients.add(RecipientFactory.create(owner=owner))
+    elif change == "consent":
+        Recipient.objects.filter(pk=first.pk).update(opted_out_at=timezone.now())
+    elif change == "times":
+        Reminder.objects.filter(pk=ready.pk).update(window_start_hour=3)
+    answer = program.ask("POST", f"/reminders/{ready.pk}/{verb}", {"content": content})
+    if change == "nothing":
+        assert answer.status_code == 200, answer.content
+        return
+    assert (answer.status_code, problem_of(answer)["type"]) == (409, "changed")
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "body"),
+    [
+        ("message", {"parts": [{"text": "Pay at evil.example"}]}),
+        ("audience", {"tags": []}),
+        ("times", {"schedule": "cron", "cron": "* * * * *"}),
+    ],
+)
+def test_a_key_that_may_not_send_does_not_change_what_will_be_sent(
+    owner: User, ready: Reminder, part: str, body: object
+) -> None:
+    manages = Program(owner, [Scope.READ, Scope.MANAGE])
+    told = problem_of(manages.ask("PUT", f"/reminders/{ready.pk}/{part}", body))
+    assert (told["type"], told["scope"]) == ("missing-scope", "send")
+    assert "scheduled" in told["detail"]
+    draft = ReminderFactory.create(owner=owner, recipients=1)
+    assert manages.ask("PUT", f"/reminders/{draft.pk}/{part}", body).status_code == 200
+    both = Program(owner, [Scope.MANAGE, Scope.SEND])
+    assert both.ask("PUT", f"/reminders/{ready.pk}/{part}", body).status_code != 403
