@@ -333,6 +333,17 @@ PUSH_SERVICES = env.words(
     ["fcm.googleapis.com", "push.services.mozilla.com", "notify.windows.com", "push.apple.com"],
 )
 
+# The mail server of the installation itself, for mails to the people who use it. Accounts have servers of their own.
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_PORT = env.whole("EMAIL_PORT", 587, 1, 65_535)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=not EMAIL_USE_SSL)
+EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT", 10, 1, 120)
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'dummy'}.EmailBackend"
+
 # Celery on Redis: one queue per account beside this common one.
 CELERY_BROKER_URL = REDIS.broker
 CELERY_BROKER_USE_SSL = REDIS.tls or None
@@ -539,6 +550,15 @@ if len({bool(VAPID_PUBLIC_KEY), bool(VAPID_PRIVATE_KEY), bool(VAPID_SUBJECT)}) >
     raise ImproperlyConfigured(
         "Web push needs VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY and VAPID_SUBJECT, or none of them. "
         "`manage.py make_vapid_keys` makes the keys; the subject is like mailto:you@example.com."
+    )
+if EMAIL_HOST and not DEFAULT_FROM_EMAIL:
+    raise ImproperlyConfigured(
+        "EMAIL_HOST is set and DEFAULT_FROM_EMAIL is not: name the sender of mails, like paceline@example.com."
+    )
+if EMAIL_USE_SSL and EMAIL_USE_TLS:
+    raise ImproperlyConfigured(
+        "EMAIL_USE_SSL and EMAIL_USE_TLS exclude each other: EMAIL_USE_TLS is STARTTLS, mostly on port 587, "
+        "EMAIL_USE_SSL is TLS from the start, mostly on port 465."
     )
 if not MEDIA_BUCKET and (MEDIA_S3_ENDPOINT or MEDIA_S3_REGION or MEDIA_S3_KEY or MEDIA_S3_SECRET):
     raise ImproperlyConfigured(

@@ -106,6 +106,9 @@ NOTIFICATION_LOOKS: Mapping[str, Look] = {
     "canceled": RUN_LOOKS["canceled"],
     "missed": Look("clock", "Missed", Tone.WARN),
     "account": Look("alert", "Account", Tone.BAD),
+    "waiting": Look("clock", "Waits for you", Tone.WARN),
+    "approval": Look("help", "Approval needed", Tone.WARN),
+    "webhook": Look("offline", "Webhook off", Tone.BAD),
 }
 
 MESSAGE_LOOKS: Mapping[str, Look] = {

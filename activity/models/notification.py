@@ -16,6 +16,9 @@ class Notification(models.Model):
         CANCELED = "canceled", "Run canceled"
         MISSED = "missed", "Moment missed"
         ACCOUNT = "account", "Account needs you"
+        WAITING = "waiting", "Run waits for you"
+        APPROVAL = "approval", "Approval needed"
+        WEBHOOK = "webhook", "Webhook switched off"
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notifications", db_index=False
@@ -43,7 +46,18 @@ class Notification(models.Model):
             models.UniqueConstraint(fields=["owner", "key"], name="notification_once"),
             models.CheckConstraint(
                 condition=Q(
-                    kind__in=["paused", "partial", "success", "failed", "canceled", "missed", "account"]
+                    kind__in=[
+                        "paused",
+                        "partial",
+                        "success",
+                        "failed",
+                        "canceled",
+                        "missed",
+                        "account",
+                        "waiting",
+                        "approval",
+                        "webhook",
+                    ]
                 ),
                 name="notification_kind_known",
             ),

@@ -217,7 +217,7 @@ def _switch_off(webhook: Webhook, last: Tried) -> None:
     key = f"webhook:{webhook.pk}:{webhook.failing_since:%Y%m%d%H%M%S}"
     tell(
         webhook.owner_id,
-        Notification.Kind.ACCOUNT,
+        Notification.Kind.WEBHOOK,
         key=key,
         title="A webhook was switched off",
         body=f"{webhook.url} took nothing for three days ({why}). Repair it, then switch the webhook on again.",

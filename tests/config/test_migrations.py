@@ -76,6 +76,11 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
             "It is looser than the one that it replaces, by one kind that the release before does not write."
         ),
     },
+    ("activity", "0019_more_kinds"): {
+        "adds the rule notification_kind_known to activity_notification": (
+            "It is looser than the one that it replaces, by kinds that the release before does not write."
+        ),
+    },
     ("accounts", "0019_undeliverable"): {
         "adds the rule consent_move_known to accounts_consentchange": (
             "It is looser than the one that it replaces: the release before writes none of the new words."
