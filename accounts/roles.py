@@ -22,6 +22,7 @@ OWNER_PATHS = {
     "accounts.GroupSync": "account__owner",
     "accounts.HealthChange": "account__owner",
     "accounts.Limit": "account__owner",
+    "accounts.OwnLimits": "account__owner",
     "accounts.RefusedReports": "account__owner",
     "accounts.SenderDomain": "account__owner",
     "accounts.ConsentChange": "recipient__owner",

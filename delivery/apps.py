@@ -53,6 +53,7 @@ class DeliveryConfig(AppConfig):
             periodic.plan_tick,
             periodic.plan_warm_ups,
             periodic.plan_reports,
+            periodic.plan_own_limits,
             periodic.plan_sender_domains,
             periodic.plan_imports,
             periodic.plan_health,

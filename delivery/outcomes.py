@@ -67,6 +67,9 @@ class HeldBack:
 
 # WhatsApp's code for "this account may not write to new people for a while": the recipient is not at fault.
 FIRST_CONTACTS_LOCKED = "463"
+# Its code for "this account has opened as many new chats as its quota allows": seen, and not documented.
+NEW_CHATS_USED_UP = "475"
+NO_NEW_CHATS = frozenset({FIRST_CONTACTS_LOCKED, NEW_CHATS_USED_UP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,15 @@ def plan_sender_domains() -> None:
     )
 
 
+def plan_own_limits() -> None:
+    plan(
+        "Paceline's look at services' own limits",
+        task="delivery.read_all_own_limits",
+        description="Asks services for their own quota, lock or limit of an account, each every 15 minutes.",
+        every=120,
+    )
+
+
 def plan_imports() -> None:
     plan(
         "Paceline's imports",

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from delivery.outcomes import (
-    FIRST_CONTACTS_LOCKED,
+    NO_NEW_CHATS,
     AccountBlocked,
     HeldBack,
     NotConnected,
@@ -242,7 +242,7 @@ def _rejected(outcome: Rejected, rules: RetryRules) -> Verdict:
 
     Such a lock lets new people wait until it is over. A recipient that we count as known waits an hour at a time.
     """
-    if outcome.code == FIRST_CONTACTS_LOCKED:
+    if outcome.code in NO_NEW_CHATS:
         return Verdict(
             target=TargetStatus.PENDING,
             retry_after=rules.backoff_max,

@@ -11,7 +11,7 @@ from delivery.health import judge
 from delivery.inbound import hidden_addresses, polling
 from delivery.limits import warm_up
 from delivery.sender_domain import check as sender_domain
-from delivery.sessions import connect, groups
+from delivery.sessions import connect, first_contacts, groups, own_limits
 from delivery.sessions import probe as probing
 from delivery.trial import send
 
@@ -42,6 +42,16 @@ def check_sender_domain(account_id: int) -> None:
 @app.task(name="delivery.check_sender_domains", expires=500)
 def check_sender_domains() -> None:
     sender_domain.check_due()
+
+
+@app.task(name=first_contacts.READ_OWN_LIMITS, expires=600)
+def read_own_limits(account_id: int) -> None:
+    own_limits.read_one(account_id)
+
+
+@app.task(name="delivery.read_all_own_limits", expires=100)
+def read_all_own_limits() -> None:
+    own_limits.read_due()
 
 
 @app.task(name="delivery.register_webhooks", expires=50)

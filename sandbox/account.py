@@ -1,4 +1,4 @@
-"""One account of the sandbox: its state, its random numbers, what it received lately, and its pairing codes."""
+"""One account of the sandbox: its state, random numbers, latest messages, new chats and pairing codes."""
 
 from collections import deque
 from enum import StrEnum
@@ -57,6 +57,45 @@ class Recent:
         return sum(1 for at in self._times if at > now - window_ms)
 
 
+class NewChats:
+    """The new chats of one account. A cycle begins with the first look or message after the one before it."""
+
+    def __init__(self) -> None:
+        self._since = 0
+        self._used = 0
+        self._locked_until = 0
+
+    def allow(self, behaviour: Behaviour, at: int) -> bool:
+        """Count one more new chat, if the quota has room for it; return whether it has."""
+        self._begin(behaviour, at)
+        if behaviour.new_chats and self._used >= behaviour.new_chats:
+            return False
+        self._used += 1
+        return True
+
+    def lock(self, behaviour: Behaviour, at: int) -> int:
+        """Lock new chats, unless they are locked; return until when."""
+        if self._locked_until <= at:
+            self._locked_until = at + behaviour.lock_ms
+        return self._locked_until
+
+    def told(self, behaviour: Behaviour, at: int) -> dict[str, int]:
+        """Return what the account is told when it asks."""
+        self._begin(behaviour, at)
+        locked = behaviour.lock_first_contacts and self._locked_until > at and not behaviour.hides_lock
+        return {
+            "total": behaviour.new_chats,
+            "used": self._used,
+            "since": self._since,
+            "until": self._since + behaviour.new_chats_ms,
+            "locked_until": self._locked_until if locked else 0,
+        }
+
+    def _begin(self, behaviour: Behaviour, at: int) -> None:
+        if at >= self._since + behaviour.new_chats_ms:
+            self._since, self._used = at, 0
+
+
 class Account:
     """The gateway's knowledge of one account."""
 
@@ -73,6 +112,7 @@ class Account:
         self.delivered = 0
         self.last_at = 0
         self.typing: tuple[str, int] | None = None  # in which chat, and since when
+        self.new_chats = NewChats()
         self.behaviour = behaviour
         self.dice = Random(behaviour.seed or None)
         self._pairing_since: int | None = None

@@ -31,6 +31,10 @@ class Behaviour:
     cut: float = 0.0  # delivers, then closes the connection in the middle of the answer
     garbage: float = 0.0  # delivers, then answers 200 with something that is not JSON
     lock_first_contacts: bool = False  # takes messages to new chats, and reports them as failed
+    lock_ms: int = 86_400_000  # how long that lasts
+    hides_lock: bool = False  # whether it keeps the lock to itself when asked
+    new_chats: int = 0  # new chats in a cycle before 422; 0 is any number
+    new_chats_ms: int = 30 * 86_400_000  # the length of the cycle
     fail_late: float = 0.0  # takes a message, and reports it as failed `late_ms` later: not delivered
     bounce: float = 0.0  # the same, and reports that nobody is at the address
     complain: float = 0.0  # delivers it, and reports it as unwanted `late_ms` later
@@ -45,6 +49,9 @@ MOST: Mapping[str, int] = {
     "rate_limit": MAX_COUNTED,
     "ban_above_per_minute": MAX_COUNTED,
     "ban_above_per_hour": MAX_COUNTED,
+    "lock_ms": 30 * 86_400_000,
+    "new_chats": MAX_COUNTED,
+    "new_chats_ms": 90 * 86_400_000,
     "late_ms": 86_400_000,
     "groups": 100_000,
     "seed": 2**63 - 1,

@@ -26,7 +26,7 @@ from sandbox.reports import Reports, Webhook
 from sandbox.verdict import Fault, Later, Verdict
 
 MAX_ACCOUNTS = 10_000
-LOCK_MS = 24 * 3_600_000
+GROUP = "@g.us"  # the end of a group's address: no chat of the quota
 LOCKED = "463"  # WhatsApp's name for this is "reach-out time lock"
 
 
@@ -211,9 +211,12 @@ class Gateway:
         _describe(line, incoming)
         line["idempotent"] = bool(line["key"]) and account.behaviour.idempotent
         line["key"] = line["key"] or incoming.reference
-        if ruling.delivers and self._locked(account, incoming.to):
-            ruling = replace(ruling, delivers=False)
-            self._lock(account, line)
+        if ruling.delivers and self._opens_chat(account, incoming.to):
+            if account.behaviour.lock_first_contacts:
+                ruling = replace(ruling, delivers=False)
+                self._lock(account, line)
+            elif not account.new_chats.allow(account.behaviour, line["at"]):
+                ruling = verdict.NEW_CHATS_USED_UP
         later = verdict.of_later(account) if ruling.delivers else None
         if later is not None and not later.delivers:
             ruling = replace(ruling, delivers=False)
@@ -246,14 +249,15 @@ class Gateway:
             self._show(account, line, shown(incoming.text))
             self._report(account, line["at"], "receipt", message={"id": line["id"]}, state="delivered")
 
-    def _locked(self, account: Account, to: str) -> bool:
-        return account.behaviour.lock_first_contacts and self.chats.get(account.name, to) is None
+    def _opens_chat(self, account: Account, to: str) -> bool:
+        return not to.endswith(GROUP) and self.chats.get(account.name, to) is None
 
     def _lock(self, account: Account, line: Line) -> None:
         """Take the message and report its failure later, as WhatsApp does."""
         at, line["id"] = line["at"], f"m{line['at']:x}-{next(self._ids):x}"
+        until = account.new_chats.lock(account.behaviour, at)
         self._report(account, at, "receipt", message={"id": line["id"]}, state="failed", code=LOCKED)
-        self._report(account, at, "first_contacts_locked", until=at + LOCK_MS, code=LOCKED)
+        self._report(account, at, "first_contacts_locked", until=until, code=LOCKED)
 
     def _show(self, account: Account, line: Line, text: str) -> None:
         account.delivered += 1

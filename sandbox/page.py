@@ -48,7 +48,10 @@ async def view(request: web.Request) -> web.Response:
     account = gateway.accounts.get(query.get("account", ""))
     shown: dict[str, Any] = {"accounts": _accounts(gateway, query.get("find_account", ""))}
     if account is not None:
-        shown["account"] = _account(account) | {"behaviour": described(account)}
+        shown["account"] = _account(account) | {
+            "behaviour": described(account),
+            "new_chats": account.new_chats.told(account.behaviour, now_ms()),
+        }
         shown["chats"] = _chats(gateway, account, query.get("find_chat", ""))
         if to := query.get("chat", ""):
             shown["thread"] = _thread(gateway, account, to)

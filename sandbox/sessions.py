@@ -73,6 +73,13 @@ async def number(request: web.Request) -> web.Response:
     return answer({"exists": request.match_info["address"] not in account.behaviour.unknown})
 
 
+@routes.get("/api/{account}/new-chats")
+async def new_chats(request: web.Request) -> web.Response:
+    """Return the quota of new chats, how much of it is used, and until when new chats are locked."""
+    account = admitted(request)
+    return answer(account.new_chats.told(account.behaviour, now_ms()))
+
+
 def admitted(request: web.Request) -> Account:
     authorization = request.headers.get("Authorization", "")
     return request.app[GATEWAY].admit(request.match_info["account"], authorization)

@@ -31,6 +31,9 @@ class Verdict:
 
 
 ACCEPTED = Verdict(status=201, delivers=True)
+NEW_CHATS_USED_UP = Verdict(
+    status=422, error="new_chats_used_up", reason="The account may open no more new chats for now (475)."
+)
 
 
 def of_message(account: Account, *, to: str, media_known: bool, at: int) -> Verdict:

@@ -28,6 +28,7 @@ from accounts.models import (
     ImportRow,
     Limit,
     OwnAddress,
+    OwnLimits,
     Recipient,
     RefusedReports,
     ResultFeed,
@@ -214,6 +215,15 @@ class SenderDomainFactory(Factory[SenderDomain]):
     account = SubFactory(AccountFactory, by_email=True)
     domain = "school.example"
     checked_at = now()
+
+
+class OwnLimitsFactory(Factory[OwnLimits]):
+    class Meta:
+        model = OwnLimits
+
+    account = SubFactory(AccountFactory)
+    read_at = now()
+    tried_at = now()
 
 
 class SendingStopFactory(Factory[SendingStop]):

@@ -16,6 +16,7 @@ from accounts.models import (
     HealthChange,
     Limit,
     OwnAddress,
+    OwnLimits,
     RefusedReports,
     SenderDomain,
     TestMessage,
@@ -88,6 +89,8 @@ class AccountAdmin(KeptAdmin[Account]):
         "fence",
         "session_at",
         "first_contacts_until",
+        "first_contacts_guessed",
+        "service_per_24_hours",
         "public_id",
         "reports_to",
         "reports_tried_at",
@@ -141,7 +144,8 @@ class AccountAdmin(KeptAdmin[Account]):
             {
                 "classes": ("collapse",),
                 "fields": (
-                    ("session_at", "first_contacts_until"),
+                    ("session_at", "first_contacts_until", "first_contacts_guessed"),
+                    "service_per_24_hours",
                     ("public_id", "reports_to", "reports_tried_at"),
                 ),
                 "description": "The last report of the service, and the address that it reports to.",
@@ -248,6 +252,27 @@ class SenderDomainAdmin(ViewAdmin[SenderDomain]):
     fields = ("account", "domain", "findings", "trouble", "checked_at")
 
     checked = moment_column("checked_at", "Checked")
+
+
+@admin.register(OwnLimits)
+class OwnLimitsAdmin(ViewAdmin[OwnLimits]):
+    """Shows the last answers of services about their own limits."""
+
+    list_display = ("account", "new_chats", "new_chats_used", "people_per_24_hours", "read", "trouble")
+    list_select_related = ("account",)
+    unread = ("account__credentials",)
+    ordering = ("-account",)
+    sortable_by = ()
+    fields = (
+        "account",
+        ("new_chats", "new_chats_used", "new_chats_until"),
+        "people_per_24_hours",
+        "said",
+        "trouble",
+        ("read_at", "tried_at"),
+    )
+
+    read = moment_column("read_at", "Read")
 
 
 @admin.register(Limit)

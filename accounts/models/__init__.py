@@ -2,6 +2,7 @@ from accounts.models.account import Account, Limit
 from accounts.models.health import HealthChange
 from accounts.models.importing import Import, ImportRow
 from accounts.models.own_address import OwnAddress, TestMessage
+from accounts.models.own_limits import OwnLimits
 from accounts.models.people import TeamMate, User
 from accounts.models.recipient import ConsentChange, Recipient, Tag
 from accounts.models.sender_domain import SenderDomain
@@ -21,6 +22,7 @@ __all__ = [
     "ImportRow",
     "Limit",
     "OwnAddress",
+    "OwnLimits",
     "Recipient",
     "RefusedReports",
     "ResultFeed",

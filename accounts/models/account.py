@@ -143,6 +143,15 @@ class Account(models.Model):
         editable=False,
         help_text="Until then the service allows no messages to new people.",
     )
+    first_contacts_guessed = models.BooleanField(
+        default=False, db_default=False, editable=False, help_text="The service did not say when that ends."
+    )
+    service_per_24_hours = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The account's share of its service's own limit of 24 hours.",
+    )
 
     group_concurrency = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="Messages at the same time. Leave empty to use the default."

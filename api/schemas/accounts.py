@@ -55,7 +55,7 @@ class LimitShown(Shown):
     """One limit that holds now, and where it comes from."""
 
     value: float
-    source: Literal["account", "profile", "settings", "warm_up", "ceiling"]
+    source: Literal["account", "profile", "settings", "warm_up", "ceiling", "service"]
 
 
 class ActionLimits(Shown):

@@ -100,6 +100,16 @@ def _span(planned: Planned) -> dict[str, datetime]:
     return {"since": planned.since or EARLIEST, "before": planned.before or LATEST}
 
 
+# Whether the account of the target `t` may write to the recipient `p` while first contacts are locked. A message that
+# was reported as not delivered does not make its recipient known. LIMIT keeps PostgreSQL from reading all sent targets
+# at once, as it does for a mere EXISTS that it expects to ask often.
+KNOWN = """
+(p.kind IN ('group', 'room') OR p.last_inbound_at IS NOT NULL OR (
+    SELECT true FROM delivery_runtarget earlier
+    WHERE earlier.recipient_id = t.recipient_id AND earlier.account_id = t.account_id
+      AND earlier.status = 'sent' AND earlier.error = '' AND earlier.returned_at IS NULL LIMIT 1
+) IS NOT NULL)
+"""
 CLAIM = f"""
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r
@@ -109,16 +119,17 @@ WITH locked AS MATERIALIZED (
     )
     FOR NO KEY UPDATE OF r
 ), picked AS MATERIALIZED (
-    SELECT t.id, t.recipient_id, t.not_before FROM delivery_runtarget t
+    SELECT t.id, t.recipient_id, t.account_id, t.not_before FROM delivery_runtarget t
     WHERE t.account_id = %(account)s AND t.run_id = %(run)s AND t.status = 'pending' AND t.not_before <= %(now)s
       AND t.not_before >= %(since)s AND t.not_before < %(before)s AND EXISTS (SELECT 1 FROM locked)
     ORDER BY t.not_before, t.id LIMIT %(most)s
     FOR UPDATE OF t SKIP LOCKED
 ), judged AS MATERIALIZED (
-    SELECT picked.id, picked.not_before, ({LEVEL}) AS level
-    FROM picked JOIN accounts_recipient p ON p.id = picked.recipient_id
+    SELECT t.id, t.not_before, ({LEVEL}) AS level, (%(counts_chats)s AND NOT {KNOWN}) AS new_chat
+    FROM picked t JOIN accounts_recipient p ON p.id = t.recipient_id
 ), chosen AS MATERIALIZED (
-    SELECT id, level, count(*) FILTER (WHERE level > 0) OVER (ORDER BY not_before, id) AS people,
+    SELECT id, level, new_chat, count(*) FILTER (WHERE level > 0) OVER (ORDER BY not_before, id) AS people,
+           count(*) FILTER (WHERE new_chat) OVER (ORDER BY not_before, id) AS chats,
            count(*) FILTER (WHERE level = 2) OVER (ORDER BY not_before, id) AS anew
     FROM judged
 ), claimed AS (
@@ -126,7 +137,7 @@ WITH locked AS MATERIALIZED (
     SET status = 'sending', fence = %(fence)s, claimed_at = %(now)s, begun_at = NULL, new_person = chosen.level
     FROM chosen WHERE t.id = chosen.id AND (
         chosen.level = 0 OR (chosen.people <= %(most_new)s AND (chosen.level = 1 OR chosen.anew <= %(most_anew)s))
-    )
+    ) AND (NOT chosen.new_chat OR chosen.chats <= %(most_chats)s)
     RETURNING t.id, t.recipient_id, t.not_before, t.attempts, t.parts_done, t.new_person
 ), counted AS (
     UPDATE delivery_run r SET pending = r.pending - n.claimed, sending = r.sending + n.claimed
@@ -152,10 +163,12 @@ def claim(
     now: datetime,
     planned: Planned = WHENEVER,
     who: Newness | None = None,
+    most_chats: int | None = None,
 ) -> list[Claimed]:
     """Claim up to `most` due targets of the run for this pump, and return them.
 
-    `who` says who is new, and how many of these may be among them; without it nobody is.
+    `who` says who is new, and how many of these may be among them; without it nobody is. `most_chats` are the new chats
+    that the service's own quota allows; None is any number.
     """
     who = who or nobody_new(account_id, now)
     arguments: dict[str, Any] = {
@@ -164,6 +177,8 @@ def claim(
         "fence": fence,
         "most": most,
         "most_anew": most if who.most_anew is None else who.most_anew,
+        "counts_chats": most_chats is not None,
+        "most_chats": most if most_chats is None else most_chats,
         "most_new": most if who.most_new is None else who.most_new,
         "now": now,
         **who.arguments,
@@ -184,16 +199,6 @@ def claim(
     ]
 
 
-# Whether the account of the target `t` may write to the recipient `p` while first contacts are locked. A message that
-# was reported as not delivered does not make its recipient known. LIMIT keeps PostgreSQL from reading all sent targets
-# at once, as it does for a mere EXISTS that it expects to ask often.
-KNOWN = """
-(p.kind IN ('group', 'room') OR p.last_inbound_at IS NOT NULL OR (
-    SELECT true FROM delivery_runtarget earlier
-    WHERE earlier.recipient_id = t.recipient_id AND earlier.account_id = t.account_id
-      AND earlier.status = 'sent' AND earlier.error = '' AND earlier.returned_at IS NULL LIMIT 1
-) IS NOT NULL)
-"""
 LET_GO = f"""
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r

@@ -16,7 +16,7 @@ from accounts.models import Account, Recipient
 from activity.models import Inbound
 from delivery.inbound import aliases, preferences, receipts, store
 from delivery.limits import slow_down
-from delivery.sessions import connect, first_contacts
+from delivery.sessions import connect, first_contacts, own_limits
 from delivery.transports.base import AccountState
 
 MOST = 500  # at a time
@@ -66,8 +66,12 @@ def handle_event(inbound: Inbound) -> None:
             preferences.take_over(account, inbound, people)
         case Inbound.Kind.SESSION if inbound.state == store.SLOW_DOWN:
             slow_down.asked_by_report(account, at=inbound.at, reason=inbound.text)
+        case Inbound.Kind.SESSION if inbound.state == store.OWN_LIMITS:
+            own_limits.later(account)
         case Inbound.Kind.SESSION:
             connect.hear(account, AccountState(inbound.state), at=inbound.at, reason=inbound.text)
+            if inbound.state == AccountState.WORKING:
+                own_limits.later(account)  # a service that changes them says that the session works
         case Inbound.Kind.LOCK:
             first_contacts.lock(account, at=inbound.at, until=inbound.until)
     inbound.handled_at = timezone.now()

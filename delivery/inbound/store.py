@@ -15,7 +15,9 @@ from delivery.transports import base
 
 WORK = "reminders.work_on_inbound"  # called by name: `reminders` imports this package, never the reverse
 
-SLOW_DOWN = "slow_down"  # beside the states of a session
+# Beside the states of a session.
+SLOW_DOWN = "slow_down"
+OWN_LIMITS = "own_limits"
 
 LONGEST_ID = 255
 LONGEST_TEXT = 100_000
@@ -43,6 +45,7 @@ Stored = (
     | base.SessionChanged
     | base.FirstContactsLocked
     | base.SlowDownAsked
+    | base.OwnLimitsChanged
 )
 
 
@@ -86,6 +89,8 @@ def _values(event: Stored) -> dict[str, Any]:
                 "state": SLOW_DOWN,
                 "text": storable(event.reason, LONGEST_TEXT),
             }
+        case base.OwnLimitsChanged():
+            values |= {"kind": Inbound.Kind.SESSION, "state": OWN_LIMITS}
         case base.FirstContactsLocked():
             values |= {
                 "kind": Inbound.Kind.LOCK,

@@ -35,6 +35,7 @@ class Source(StrEnum):
     PROFILE = "profile"  # the profile that the account uses
     SETTINGS = "settings"  # the installation's default
     CEILING = "ceiling"  # the most that the installation allows on the channel
+    SERVICE = "service"  # what the service itself allows the account
     WARM_UP = "warm_up"  # the warm-up cap of the day, while the account is new
 
 
@@ -53,6 +54,7 @@ def effective(
     settings: Values,
     warm_up_cap: int | None = None,
     ceiling: Mapping[str, int] = MappingProxyType({}),
+    service: Mapping[str, int] = MappingProxyType({}),
     shortest_gap: float = 0.0,
 ) -> Effective:
     """Return the limits of one action, merged from all sources. None, like a missing name, sets nothing."""
@@ -68,9 +70,10 @@ def effective(
                 break
     if warm_up_cap is not None and warm_up_cap <= given.get("per_day", warm_up_cap):
         given["per_day"], sources["per_day"] = warm_up_cap, Source.WARM_UP
-    for name, most in ceiling.items():
-        if given.get(name, most + 1) > most:
-            given[name], sources[name] = most, Source.CEILING
+    for source, mosts in ((Source.CEILING, ceiling), (Source.SERVICE, service)):
+        for name, most in mosts.items():
+            if given.get(name, most + 1) > most:
+                given[name], sources[name] = most, source
     if given.get("gap_min", shortest_gap) < shortest_gap:
         given["gap_min"], given["gap_max"] = shortest_gap, max(shortest_gap, given["gap_max"])
         sources |= dict.fromkeys(("gap_min", "gap_max"), Source.PROFILE)

@@ -55,6 +55,7 @@ def merged(account: Account, action: str, own: Limit | None, *, warmed_up: bool 
         profile=_values(profile),
         settings=_as_settings_say(profile),
         ceiling=ceiling_of(account.channel, account.transport),
+        service={"per_24_hours": account.service_per_24_hours} if account.service_per_24_hours else {},
         shortest_gap=chosen.shortest_gap,
         warm_up_cap=None if plan is None else warm_up_plan.cap(plan, account.warmup_clean_days),
     )

@@ -11,13 +11,14 @@ from django.views.decorators.http import require_GET
 
 from accounts.access import seen
 from accounts.encryption import UnreadableSecretError
-from accounts.models import Account, GroupSync, RefusedReports, SenderDomain
+from accounts.models import Account, GroupSync, OwnLimits, RefusedReports, SenderDomain
 from accounts.profiles import PROFILES
 from accounts.roles import may_touch
 from activity.components import plots
 from delivery.inbound import webhooks
 from delivery.pages import account_facts, health_card
 from delivery.pages.offers import offer
+from delivery.sessions import new_chats
 from delivery.transports import kinds
 
 WIDTH, HEIGHT = 480, 100
@@ -35,6 +36,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "offer": offer(kind) if (kind := kinds().get(account.transport)) else None,
         "profile": PROFILES[account.profile],
         "limits": account_facts.explained(account),
+        **_own_limits(account),
         "sender_domain": SenderDomain.objects.filter(account=account).first(),
         "health": health_card.card(account, now=timezone.now(), width=WIDTH, height=HEIGHT),
         "warm_up": _drawn(account_facts.warm_up(account)),
@@ -70,6 +72,14 @@ def _now(request: HttpRequest, account: Account) -> dict[str, object]:
         "capabilities": account_facts.capabilities_of(account),
         "groups": partial(account_facts.group_count, account),  # counted where it is shown
     }
+
+
+def _own_limits(account: Account) -> dict[str, object]:
+    """Return what the service said of its own limits, and how many new chats were used by now."""
+    own = OwnLimits.objects.filter(account=account).first()
+    found = new_chats.quota(account.pk, now=timezone.now()) if own else None
+    used = own.new_chats - found.left if own and found and own.new_chats is not None else 0
+    return {"own_limits": own, "chats_used": used}
 
 
 def _is_fresh(sync: GroupSync, now: datetime) -> bool:

@@ -173,21 +173,22 @@ def _gap(low: float | None, high: float | None) -> str:
     return f"{high:g} s" if low == high else f"{low or 0:g} to {high:g} s"
 
 
+SAID = {
+    Source.ACCOUNT: "set for this account",
+    Source.CEILING: "the most that this installation allows",
+    Source.SERVICE: "the service's own limit",
+    Source.SETTINGS: "default of this installation",
+}
+
+
 def _source(account: Account, found: Effective, name: str) -> str:
-    match found.sources.get(name):
-        case Source.ACCOUNT:
-            return "set for this account"
-        case Source.PROFILE:
-            before = ", as before 0.3" if account.as_before and PROFILES[account.profile].before else ""
-            return f"profile {PROFILES[account.profile].label}{before}"
-        case Source.CEILING:
-            return "the most that this installation allows"
-        case Source.WARM_UP:
-            return f"warm-up, day {account.warmup_clean_days + 1}"
-        case Source.SETTINGS:
-            return "default of this installation"
-        case None:
-            return ""
+    source = found.sources.get(name)
+    if source is Source.PROFILE:
+        before = ", as before 0.3" if account.as_before and PROFILES[account.profile].before else ""
+        return f"profile {PROFILES[account.profile].label}{before}"
+    if source is Source.WARM_UP:
+        return f"warm-up, day {account.warmup_clean_days + 1}"
+    return SAID[source] if source else ""
 
 
 def warm_up(account: Account) -> list[WarmUpDay]:

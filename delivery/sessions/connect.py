@@ -21,7 +21,7 @@ from config.long_tasks import one_pass
 from delivery import lifecycle
 from delivery.inbound import refusals, webhooks
 from delivery.outcomes import NotConnected, Unreachable
-from delivery.sessions import ask, calls, groups, one_account
+from delivery.sessions import ask, calls, groups, one_account, own_limits
 from delivery.sessions.follow import REASONS, follows
 from delivery.states import AccountStatus, TroubleKind
 from delivery.transports import kinds
@@ -219,6 +219,7 @@ def take_state(account: Account, state: AccountState, *, reason: str = "", by: U
         return account
     if new is AccountStatus.ACTIVE:
         account = lifecycle.start_account(account, by=by)
+        own_limits.later(account)
         _read_groups_once(account)
         return account
     why = "" if new is AccountStatus.PAIRING else reason or REASONS.get(state, "")

@@ -1,5 +1,8 @@
 """Handles locks on first contacts: a service stops messages to people an account never wrote to (WhatsApp's "463").
 
+A lock without an end is guessed to last a day, and the service is asked for its end (`own_limits.py`), which replaces
+the guess. That a service tells of no lock lifts none: some lock without telling.
+
 Known chats continue. Only first contacts wait: their `not_before` moves behind the lock wherever they are pending,
 and a run that starts or continues under a lock does the same. A pump may have claimed others a minute ahead: BEGIN
 refuses them (`engine/recording.py`), and as they are given back they wait, too (`engine/claims.py`).
@@ -18,7 +21,8 @@ from delivery import live, notifications
 from delivery.engine import wakeups
 from delivery.engine.claims import KNOWN
 
-USUAL = timedelta(hours=24)  # used where the service does not say how long
+READ_OWN_LIMITS = "delivery.read_own_limits"
+USUAL = timedelta(hours=24)  # used until the service says how long
 
 HOLD = f"""
 UPDATE delivery_runtarget held SET not_before = a.first_contacts_until
@@ -40,24 +44,34 @@ UPDATE delivery_runtarget SET not_before = %(now)s
 WHERE status = 'pending' AND account_id = %(account)s AND not_before = %(until)s
   AND run_id IN (SELECT run_id FROM delivery_runaccount WHERE account_id = %(account)s AND open)
 """
+MOVE_END = RELEASE.replace("SET not_before = %(now)s", "SET not_before = %(end)s")
 
 
 @transaction.atomic
 def lock(account: Account, *, at: datetime, until: datetime | None) -> None:
-    """Record that the service locked first contacts; notify the owner once per lock."""
-    until = until or at + USUAL
+    """Record that the service locked first contacts; notify the owner once per lock.
+
+    An end that the service says replaces a guessed one, also with an earlier end; a guess changes no lock that holds.
+    """
+    guessed, until, now = until is None, until or at + USUAL, timezone.now()
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
-    if until <= timezone.now():
+    if until <= now:
         return
-    if account.first_contacts_until and account.first_contacts_until >= until:
+    before = account.first_contacts_until if (account.first_contacts_until or now) > now else None
+    if before and (guessed or (before >= until and not account.first_contacts_guessed)):
         _execute(HOLD + OF_ACCOUNT, account=account.pk)  # targets that were being sent when that lock came
         return
-    new = account.first_contacts_until is None or account.first_contacts_until <= timezone.now()
-    account.first_contacts_until = until
-    account.save(update_fields=["first_contacts_until"])
+    if before and before > until:
+        _execute(MOVE_END, account=account.pk, until=before, end=until)
+    account.first_contacts_until, account.first_contacts_guessed = until, guessed
+    account.save(update_fields=["first_contacts_until", "first_contacts_guessed"])
     _execute(HOLD + OF_ACCOUNT, account=account.pk)
     _announce(account)
-    if new:
+    if guessed:
+        wakeups.send_on_commit(READ_OWN_LIMITS, account.pk)
+    else:
+        wakeups.wake_on_commit([account.pk])
+    if before is None:
         transaction.on_commit(lambda: notifications.first_contacts_locked(account))
 
 
@@ -69,8 +83,8 @@ def unlock(account: Account, *, by: User) -> None:
     if account.first_contacts_until is None:
         return
     _execute(RELEASE, account=account.pk, until=account.first_contacts_until)
-    account.first_contacts_until = None
-    account.save(update_fields=["first_contacts_until"])
+    account.first_contacts_until, account.first_contacts_guessed = None, False
+    account.save(update_fields=["first_contacts_until", "first_contacts_guessed"])
     wakeups.wake_on_commit([account.pk])
     _announce(account)
 

@@ -96,6 +96,7 @@ class Capabilities:
     hidden_numbers: bool = False  # `number_behind` returns the number behind an address such as 77@lid
     number_check: bool = False  # `check_number` says whether an address exists
     typing: bool = False  # `start_typing` shows in a chat that the account is typing
+    own_limits: bool = False  # `own_limits` says what the service allows the account by limits of its own
     actions: frozenset[str] = frozenset({"message"})  # the allowed values of `Message.action`
 
 
@@ -284,6 +285,31 @@ class FirstContactsLocked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLimits:
+    """A service's own limits of an account, as it tells them when asked; None and False where it tells of none.
+
+    A quota of new chats holds for a cycle, of which `new_chats_used` are used up. A lock of new chats is believed where
+    it is told; that there is none is not, since services have locked without telling.
+    """
+
+    new_chats: int | None = None
+    new_chats_used: int = 0
+    new_chats_until: datetime | None = None  # the end of the cycle
+    locked: bool = False
+    locked_until: datetime | None = None
+    people_per_24_hours: int | None = None  # of all accounts of a portfolio together
+    said: Mapping[str, object] = field(default_factory=dict)  # the answers themselves, for a look
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLimitsChanged:
+    """The service changed its own limits of the account: they have to be asked for again."""
+
+    event_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlowDownAsked:
     """The service reports that the account sends too fast, some time after it took the messages."""
 
@@ -293,7 +319,14 @@ class SlowDownAsked:
 
 
 InboundEvent = (
-    Inbound | Receipt | ConsentTold | AddressLearnt | SessionChanged | FirstContactsLocked | SlowDownAsked
+    Inbound
+    | Receipt
+    | ConsentTold
+    | AddressLearnt
+    | SessionChanged
+    | FirstContactsLocked
+    | SlowDownAsked
+    | OwnLimitsChanged
 )
 
 
@@ -430,6 +463,10 @@ class Transport(ABC):
     async def stop_typing(self, address: str) -> None:  # noqa: ARG002
         """End what `start_typing` began; raise UnansweredError."""
         raise NotOfferedError(f"{self.label} cannot show typing.")
+
+    async def own_limits(self) -> OwnLimits:
+        """Return what the service says of its own limits of the account; raise UnansweredError."""
+        raise NotOfferedError(f"{self.label} does not tell its own limits.")
 
     async def number_behind(self, hidden: str) -> str:  # noqa: ARG002
         """Return the open address behind a hidden one, '' where the service does not know it; raise UnansweredError."""

@@ -111,3 +111,35 @@ async def test_seen_and_typing_are_logged_and_shown_and_no_message(
 async def test_typing_that_makes_no_sense_is_refused(client: aiohttp.ClientSession, wish: object) -> None:
     async with client.post("/api/a/typing", json=wish) as answer:
         assert answer.status == 400
+
+
+async def test_a_quota_of_new_chats_refuses_the_next_one_and_says_how_much_is_used(
+    client: aiohttp.ClientSession, process: SandboxProcess
+) -> None:
+    process.behave("a", new_chats=2, new_chats_ms=60_000)
+
+    async def send(to: str) -> tuple[int, str]:
+        async with client.post("/api/a/messages", json={"to": to, "text": "hi"}) as answer:
+            return answer.status, str((await answer.json()).get("error", ""))
+
+    async def told() -> dict[str, int]:
+        async with client.get("/api/a/new-chats") as answer:
+            return dict(await answer.json())
+
+    assert [await send(to) for to in ("1", "1", "2", "group@g.us")] == [(201, "")] * 4
+    assert await send("3") == (422, "new_chats_used_up")
+    assert await send("1") == (201, "")
+    found = await told()
+    assert (found["total"], found["used"], found["until"] - found["since"]) == (2, 2, 60_000)
+    assert found["locked_until"] == 0
+
+
+@pytest.mark.parametrize("hides", [False, True])
+async def test_a_lock_says_its_end_when_asked_unless_it_is_kept(
+    client: aiohttp.ClientSession, process: SandboxProcess, hides: bool
+) -> None:
+    process.behave("a", lock_first_contacts=True, lock_ms=3_600_000, hides_lock=hides)
+    async with client.post("/api/a/messages", json={"to": "1", "text": "hi"}) as answer:
+        assert answer.status == 201
+    async with client.get("/api/a/new-chats") as answer:
+        assert bool((await answer.json())["locked_until"]) is not hides

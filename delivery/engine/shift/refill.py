@@ -21,6 +21,7 @@ from delivery.engine.wakeups import Rest
 from delivery.limiter import Away, Granted, LeaseLost, Wait
 from delivery.models import Run
 from delivery.planning import drip, new_people, replan
+from delivery.sessions import new_chats
 from delivery.states import WaitReason
 
 log = structlog.get_logger(__name__)
@@ -162,6 +163,7 @@ class Refill:
         now, most = datetime.now(UTC), min(len(granted.units), turn.most or len(granted.units))
         who = newness(state.account, permits.pace, now=now)
         limited = who.counts_people and not who.subscribers
+        chats = await self._new_chats(now)
         claimed = await state.batches.ask_about(
             run.run_id,
             partial(
@@ -173,6 +175,7 @@ class Refill:
                 now=now,
                 planned=turn.planned,
                 who=replace(who, most_new=len(rights), most_anew=granted.anew) if limited else who,
+                most_chats=chats,
             ),
         )
         for stale in state.agenda.forget({target.target_id for target in claimed}):
@@ -205,6 +208,12 @@ class Refill:
         if not claimed:
             # Paused or stopped since it was chosen, or another fence: look again, not at once.
             state.wait(Rest.after(0 if moved else LOOK_AGAIN, WaitReason.NOTHING_TO_SEND))
+
+    async def _new_chats(self, now: datetime) -> int | None:
+        """Return how many new chats the service's own quota allows; None where it tells of none."""
+        if not self.state.transport.capabilities.own_limits:
+            return None
+        return await self.state.batches.ask(partial(new_chats.left, self.state.account, now=now))
 
 
 def _next_turn(account: Account, *, busy: bool) -> Turn | Rest:

@@ -11,6 +11,7 @@ from delivery.transports.base import (
     Inbound,
     InboundEvent,
     Known,
+    OwnLimitsChanged,
     Receipt,
     ReceiptState,
     SessionChanged,
@@ -32,6 +33,8 @@ STATES = {
 }
 # Meta closed the account, or keeps it from sending.
 CLOSED = frozenset({"DISABLED_UPDATE", "ACCOUNT_RESTRICTION", "ACCOUNT_DELETED", "ACCOUNT_OFFBOARDED"})
+# Meta changed how many people the portfolio may write to.
+LIMITS_CHANGED = frozenset({"business_capability_update", "phone_number_quality_update"})
 # Not a new message from a person: a reaction, a note that a number changed, an edit or a deletion of an earlier
 # message, and what Meta cannot pass on.
 NO_REPLY = frozenset(
@@ -85,6 +88,9 @@ def _events(change: Any, when: datetime, phone_id: str, request: WebhookRequest)
     value = at(change, "value")
     if text(change, "field") == "account_update":
         yield from _closed(value, when)
+    if text(change, "field") in LIMITS_CHANGED:
+        # Of the whole portfolio, and without an id of its own: the account is asked for what holds now.
+        yield OwnLimitsChanged(event_id=f"limits:{when:%Y%m%dT%H%M%S}", at=when)
     # One app has one address for all of its numbers.
     if text(value, "metadata", "phone_number_id") != phone_id:
         return

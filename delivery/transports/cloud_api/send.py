@@ -12,10 +12,12 @@ from delivery.transports.base import (
     Media,
     MediaRef,
     Message,
+    OwnLimits,
+    UnansweredError,
     Uploaded,
     WebhookRequest,
 )
-from delivery.transports.cloud_api import errors, reports
+from delivery.transports.cloud_api import errors, limits, reports
 from delivery.transports.http.exchange import Answer, Request, below, gateway_url
 from delivery.transports.http.files import form_request
 from delivery.transports.http.reading import at, text
@@ -44,7 +46,7 @@ class CloudApiTransport(HttpTransport):
     label = "WhatsApp Cloud API"
     about = "Meta's own WhatsApp service: only to persons, with templates for people who did not write first."
     channels = CHANNELS
-    default_capabilities = Capabilities(media_handles=True, webhooks=True, receipts=True)
+    default_capabilities = Capabilities(media_handles=True, webhooks=True, receipts=True, own_limits=True)
     credential_fields = (
         CredentialField(
             name="phone_id", session=True, label="Phone number ID", help="Not the number: Meta's id for it."
@@ -146,6 +148,21 @@ class CloudApiTransport(HttpTransport):
         url = self._phone.with_query(fields="id,status,quality_rating")
         found = await self.ask(self.request("GET", url))
         return STATES.get(text(found, "status"), AccountState.WORKING)
+
+    async def own_limits(self) -> OwnLimits:
+        # The second is the older name; a version that does not know a name refuses the question.
+        told: dict[str, object] = {}
+        for name in limits.FIELDS:
+            try:
+                found = await self.ask(self.request("GET", self._phone.with_query(fields=name)))
+            except UnansweredError as error:
+                if error.silent:
+                    raise
+                continue
+            if name in found:
+                told = {name: found[name]}
+                break
+        return limits.read(told)
 
     # Webhooks
 

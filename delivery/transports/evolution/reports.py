@@ -9,7 +9,6 @@ from typing import Any
 
 import jwt
 
-from delivery.outcomes import FIRST_CONTACTS_LOCKED
 from delivery.transports.base import (
     AccountState,
     AddressLearnt,
@@ -29,7 +28,7 @@ from delivery.transports.http.signatures import report, same
 from delivery.transports.whatsapp.addresses import (
     ACKS,
     CLOSED_FOR_GOOD,
-    LOCKED,
+    NO_CHATS,
     behind,
     canonical,
     is_chat,
@@ -159,8 +158,7 @@ def _updates(row: Any, request: WebhookRequest) -> Iterator[Receipt | FirstConta
     if not told or state is None or not mine:
         return
     stubs = items(row, "messageStubParameters") or items(row, "update", "messageStubParameters")
-    locked = FIRST_CONTACTS_LOCKED in stubs
-    reason = LOCKED if locked else ""
+    locked = next((NO_CHATS[code] for code in NO_CHATS if code in stubs), "")
     # Evolution's own times are local ones that say they are UTC.
     at_ = request.received_at
     chat = text(row, "remoteJid") or text(row, "key", "remoteJid")
@@ -169,11 +167,11 @@ def _updates(row: Any, request: WebhookRequest) -> Iterator[Receipt | FirstConta
         provider_id=told,
         state=state,
         at=at_,
-        reason=reason,
+        reason=locked,
         chat=canonical(chat) if is_hidden(chat) else "",
     )
     if locked:
-        yield FirstContactsLocked(event_id=f"locked:{told}", at=at_, reason=LOCKED)
+        yield FirstContactsLocked(event_id=f"locked:{told}", at=at_, reason=locked)
 
 
 def _by_number(status: object) -> ReceiptState | None:

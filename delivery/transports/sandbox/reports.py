@@ -11,6 +11,7 @@ from delivery.transports.base import (
     FirstContactsLocked,
     Inbound,
     InboundEvent,
+    OwnLimits,
     Receipt,
     ReceiptState,
     SessionChanged,
@@ -73,6 +74,23 @@ def _events(report: Mapping[str, Any]) -> list[InboundEvent]:
             return [FirstContactsLocked(event_id=event_id, at=at, until=_moment(report["until"]))]
         case _:
             return []
+
+
+def told_limits(found: Mapping[str, Any]) -> OwnLimits:
+    """Read the account's quota of new chats; a total of 0 is none."""
+    total, until, locked = (_number(found.get(name)) for name in ("total", "until", "locked_until"))
+    return OwnLimits(
+        new_chats=total or None,
+        new_chats_used=_number(found.get("used")),
+        new_chats_until=_moment(until) if total and until else None,
+        locked=locked > 0,
+        locked_until=_moment(locked) if locked else None,
+        said=dict(found),
+    )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _ms(text: str) -> int:

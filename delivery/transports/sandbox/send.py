@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from delivery.outcomes import NotConnected, Outcome, Sent, ServerError
+from delivery.outcomes import NEW_CHATS_USED_UP, NotConnected, Outcome, Rejected, Sent, ServerError
 from delivery.transports.base import (
     AccountState,
     Capabilities,
@@ -14,6 +14,7 @@ from delivery.transports.base import (
     InboundEvent,
     Media,
     Message,
+    OwnLimits,
     Pairing,
     Uploaded,
     Webhook,
@@ -21,10 +22,11 @@ from delivery.transports.base import (
 )
 from delivery.transports.http.exchange import STATUSES, Answer, Request, below, gateway_url, json_request
 from delivery.transports.http.transport import HttpTransport
-from delivery.transports.sandbox.reports import STATES, reported
+from delivery.transports.sandbox.reports import STATES, reported, told_limits
 
 PAGE = 500
 MOST_GROUPS = 100_000
+USED_UP = "new_chats_used_up"  # as WhatsApp's 475
 
 
 class SandboxTransport(HttpTransport):
@@ -44,6 +46,7 @@ class SandboxTransport(HttpTransport):
         receipts=True,
         number_check=True,
         typing=True,
+        own_limits=True,
     )
     credential_fields = (
         CredentialField(name="base_url", place=True, label="Address", default="http://127.0.0.1:8081"),
@@ -115,6 +118,9 @@ class SandboxTransport(HttpTransport):
         # A 500 that says that nothing was accepted is no reason for doubt.
         if answer.status == 500 and answer.json().get("accepted") is False:
             return ServerError(reason=self.said(answer, self.describe(answer)[1]))
+        code, words = self.describe(answer)
+        if code == USED_UP:
+            return Rejected(reason=self.said(answer, words), code=NEW_CHATS_USED_UP)
         return super().parse_failure(answer)
 
     async def ask_state(self) -> AccountState:
@@ -160,6 +166,9 @@ class SandboxTransport(HttpTransport):
 
     async def stop_typing(self, address: str) -> None:
         await self._show(address, "paused")
+
+    async def own_limits(self) -> OwnLimits:
+        return told_limits(await self.ask(self.request("GET", self._api / "new-chats")))
 
     async def _show(self, address: str, state: str) -> None:
         await self.answered(self.request("POST", self._api / "typing", {"to": address, "state": state}))

@@ -1,10 +1,11 @@
 """WhatsApp through WAHA, the gateway that people run themselves (https://waha.devlike.pro)."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from delivery.outcomes import FIRST_CONTACTS_LOCKED, NotConnected, Outcome, Rejected, Sent
+from delivery.outcomes import NO_NEW_CHATS, NotConnected, Outcome, Rejected, Sent
 from delivery.transports.base import (
     AccountState,
     Capabilities,
@@ -13,6 +14,7 @@ from delivery.transports.base import (
     InboundEvent,
     Media,
     Message,
+    OwnLimits,
     Pairing,
     UnansweredError,
     Webhook,
@@ -20,13 +22,13 @@ from delivery.transports.base import (
 )
 from delivery.transports.http.exchange import Answer, Request, below, gateway_url
 from delivery.transports.http.files import json_request_with_file
-from delivery.transports.http.reading import at, picture, text
+from delivery.transports.http.reading import at, parsed, picture, text
 from delivery.transports.http.transport import HttpTransport
-from delivery.transports.waha import reports
+from delivery.transports.waha import limits, reports
 from delivery.transports.waha.reports import STATES, message_id
 from delivery.transports.whatsapp.addresses import (
     CHANNELS,
-    LOCKED,
+    NO_CHATS,
     PERSONS,
     QR_SECONDS,
     canonical,
@@ -54,6 +56,7 @@ class WahaTransport(HttpTransport):
         number_check=True,
         hidden_numbers=True,
         typing=True,
+        own_limits=True,
     )
     credential_fields = (
         CredentialField(
@@ -114,8 +117,10 @@ class WahaTransport(HttpTransport):
             state = text(found, "status") or "not there"
             return NotConnected(reason=f"the session {self._name} is {state}; pair the account")
         # The only failure of the engine that is certain: WhatsApp's own server said no.
-        if f"error {FIRST_CONTACTS_LOCKED}" in text(found, "exception", "message"):
-            return Rejected(reason=LOCKED, code=FIRST_CONTACTS_LOCKED)
+        said = text(found, "exception", "message")
+        for code in sorted(NO_NEW_CHATS):
+            if re.search(rf"\berror {code}\b", said):
+                return Rejected(reason=NO_CHATS[code], code=code)
         return super().parse_failure(answer)
 
     def describe(self, answer: Answer) -> tuple[str, str]:
@@ -205,6 +210,20 @@ class WahaTransport(HttpTransport):
         )
         number_ = text(answer.json(), "pn") if answer else ""
         return canonical(number_) if number_.endswith(PERSONS) else ""
+
+    async def own_limits(self) -> OwnLimits:
+        # Both are new in 2026.8.1, and each engine has them or not: what is missing is not known.
+        answers = {name: await self._told(name) for name in ("capping", "timelock")}
+        return limits.read(answers["capping"], answers["timelock"])
+
+    async def _told(self, name: str) -> object:
+        """Return the service's answer to a question about the session; None where it does not know the question."""
+        try:
+            return parsed((await self.answered(self.request("GET", self._session_url / name))).body)
+        except UnansweredError as error:
+            if error.silent:
+                raise
+            return None
 
     async def recipients(self) -> AsyncIterator[Contact]:
         seen: set[str] = set()

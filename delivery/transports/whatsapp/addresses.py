@@ -6,6 +6,7 @@ several endings, and people who hide their number as ...@lid.
 
 from collections.abc import Iterable
 
+from delivery.outcomes import FIRST_CONTACTS_LOCKED, NEW_CHATS_USED_UP
 from delivery.transports.base import AccountState, AddressLearnt, Known, ReceiptState
 from delivery.transports.http.reading import text
 
@@ -16,6 +17,11 @@ LOCKED = (
     "WhatsApp does not let this account open new chats for now (463). Chats that it already has still work; "
     "write to fewer new people, and try again in a day or two"
 )
+USED_UP = (
+    "WhatsApp lets this account open no more new chats for now (475): its quota is used up. Chats that it already has "
+    "still work"
+)
+NO_CHATS = {FIRST_CONTACTS_LOCKED: LOCKED, NEW_CHATS_USED_UP: USED_UP}
 PERSONS = ("@c.us", "@s.whatsapp.net")
 NOBODY = ("@broadcast", "@newsletter")  # shown to everybody: a status, a channel
 MEMBER_FIELDS = ("id", "jid", "pn", "phoneNumber", "lid", "JID", "PhoneNumber", "LID")

@@ -10,7 +10,7 @@ const flag = (name, label) => ({ name, label, type: "checkbox" });
 export const CALM = {
   latency_ms: 0, jitter_ms: 0, error_rate: 0, error_rate_after: 0, rate_limit: 0, not_connected: false,
   ban_above_per_minute: 0, ban_above_per_hour: 0, hang: 0, cut: 0, garbage: 0,
-  lock_first_contacts: false, fail_late: 0, bounce: 0, complain: 0, late_ms: 2000,
+  lock_first_contacts: false, hides_lock: false, new_chats: 0, fail_late: 0, bounce: 0, complain: 0, late_ms: 2000,
 };
 
 export const PRESETS = [
@@ -59,7 +59,12 @@ export const SECTIONS = [
     fields: [whole("ban_above_per_minute", "Messages a minute"), whole("ban_above_per_hour", "Messages an hour")],
   },
   {
-    title: "Account",
-    fields: [whole("groups", "Groups", 100_000), flag("lock_first_contacts", "Locks first contacts (463)")],
+    title: "New chats",
+    fields: [
+      whole("new_chats", "Quota of new chats (475)"),
+      flag("lock_first_contacts", "Locks first contacts (463)"),
+      flag("hides_lock", "Tells of no lock when asked"),
+    ],
   },
+  { title: "Account", fields: [whole("groups", "Groups", 100_000)] },
 ];

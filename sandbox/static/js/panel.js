@@ -5,6 +5,7 @@ import { $, h, icon } from "./dom.js";
 import { CALM, PRESETS, SECTIONS } from "./fields.js";
 import { link } from "./route.js";
 import { change, forget } from "./server.js";
+import { count, when } from "./words.js";
 
 const STEPS = {
   WORKING: [["Disconnect", "STOPPED"], ["Log out", "SCAN_QR_CODE"]],
@@ -73,6 +74,13 @@ function build(name, close) {
   return { name, state, chips, fields: fields.flat() };
 }
 
+function quotaOf({ total, used, until, locked_until }) {
+  const told = [];
+  if (total) told.push(`${used} of ${count(total, "new chat")} used until ${when(until)}`);
+  if (locked_until) told.push(`new chats are locked until ${when(locked_until)}`);
+  return h("p", { className: "quiet", hidden: told.length === 0 }, told.join("; "));
+}
+
 function stateOf(account) {
   const steps = STEPS[account.state].map(([label, state]) =>
     h("button", { className: "plain", type: "button", onclick: () => change(account.name, { state }) }, label),
@@ -84,6 +92,7 @@ function stateOf(account) {
       h("b", {}, account.last_minute),
       h("span", { className: "quiet" }, "received in the last minute"),
     ),
+    quotaOf(account.new_chats),
     pill(account.state),
     h("div", { className: "actions" }, ...steps),
   ];

@@ -12,6 +12,7 @@ from accounts.models import Account, Recipient
 from activity.models import Attempt
 from delivery.engine import pump
 from delivery.pages import account_facts
+from delivery.sessions import own_limits
 from delivery.states import RunStatus, TargetStatus
 from tests.delivery.stage import Stage, add_up, counted, serve
 from tests.factories import AttemptFactory, InboundFactory, RecipientFactory, RunTargetFactory
@@ -170,3 +171,39 @@ def test_todays_use_says_how_many_were_new(stage: Stage, redis: Redis) -> None:
         (found,) = [each for each in gauges if each.label == "New people today"]
         assert (found.used, found.limit) == (3, 4)
         redis.flushdb()
+
+
+# A service's own quota of new chats.
+
+
+def test_a_quota_of_the_service_is_never_passed_and_known_chats_go_on(stage: Stage, redis: Redis) -> None:
+    account = stage.account()
+    stage.behave(account, new_chats=3)
+    own_limits.read_one(account.pk)
+    run = stage.fire(account, to=[*people(stage, 8), *groups(stage, 2)])
+    for _ in range(4):
+        pump.pump(account.pk)
+        redis.flushdb()
+    assert counted(run) == {"sent": 5, "pending": 5}
+    assert [line["status"] for line in stage.received(account)] == [201] * 5, "nothing was refused"
+    account.refresh_from_db()
+    assert account.first_contacts_until is not None
+    assert account.first_contacts_until > timezone.now() + timedelta(days=29)
+    assert not account.first_contacts_guessed
+    add_up(run)
+
+
+def test_an_error_475_counts_more_than_what_the_service_says_of_its_quota(stage: Stage) -> None:
+    account = stage.account()
+    run = stage.fire(account, to=[*people(stage, 4), *groups(stage, 1)])
+    stage.behave(account, new_chats=2)  # it was never asked for
+    for _ in range(3):
+        pump.pump(account.pk)
+    assert counted(run) == {"sent": 3, "pending": 2}
+    account.refresh_from_db()
+    assert account.first_contacts_guessed
+    own_limits.read_one(account.pk)
+    read = Account.objects.get(pk=account.pk)
+    assert not read.first_contacts_guessed, "its end can be read"
+    assert read.first_contacts_until is not None
+    assert read.first_contacts_until > timezone.now() + timedelta(days=29)

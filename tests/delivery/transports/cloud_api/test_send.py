@@ -29,6 +29,7 @@ from delivery.transports.base import (
     Inbound,
     Known,
     Message,
+    OwnLimitsChanged,
     Receipt,
     ReceiptState,
     SessionChanged,
@@ -37,6 +38,7 @@ from delivery.transports.base import (
     Uploaded,
     WebhookRefusedError,
 )
+from delivery.transports.cloud_api.limits import FIELDS
 from delivery.transports.cloud_api.send import CloudApiTransport
 from tests.delivery.transports.contract import HandleContract, TransportContract
 from tests.delivery.transports.gateway import AnswerContract, Gateway, RefusedError, Reply, Said, same_secret
@@ -96,6 +98,7 @@ class Graph(Gateway):
     def __init__(self) -> None:
         super().__init__()
         self.state = "CONNECTED"
+        self.limits: dict[str, str] = {}
 
     def credentials_on(self, port: int) -> dict[str, str]:
         return {
@@ -151,6 +154,10 @@ class Graph(Gateway):
 
     async def phone(self, request: web.Request) -> web.StreamResponse:
         self.check(dict(request.query), {"fields": re.compile(r"[a-z_]+(,[a-z_]+)*")}, "query")
+        if (asked := request.query["fields"]) in FIELDS:
+            if asked not in self.limits:
+                return failure(100, details="Tried accessing nonexisting field").response()
+            return web.json_response({"id": PHONE_ID, asked: self.limits[asked]})
         return web.json_response({"id": PHONE_ID, "status": self.state, "quality_rating": "GREEN"})
 
 
@@ -248,6 +255,16 @@ class TestCloudApi(TransportContract, HandleContract, AnswerContract):
     ) -> None:
         harness.state = told
         assert await transport.status() is state
+
+    @pytest.mark.parametrize(
+        ("limits", "people"),
+        [({FIELDS[0]: "TIER_2K"}, 2_000), ({FIELDS[1]: "TIER_250"}, 250), ({}, None)],
+    )
+    async def test_its_messaging_limit_is_read_by_either_name(
+        self, transport: CloudApiTransport, harness: Graph, limits: dict[str, str], people: int | None
+    ) -> None:
+        harness.limits = limits
+        assert (await transport.own_limits()).people_per_24_hours == people
 
 
 GROUP = "Y2FwaV9ncm91cDoxODA1NTU1MDE3MjoxMjAzNjMyMjI3NzE5NjMwNjcZD"
@@ -407,6 +424,10 @@ class TestCloudApiWebhooks(WebhookContract):
             ],
         ),
         Reported(body=report("account_update", event="VERIFIED_ACCOUNT"), events=[]),
+        Reported(
+            body=report("business_capability_update", max_daily_conversations_per_business=2000),
+            events=[OwnLimitsChanged(event_id="limits:20261118T120000", at=NOW)],
+        ),
         Reported(
             body=report(messages=[written("m7", type="text", text={"body": "Yes"}, group_id=GROUP)]),
             events=[replace(inbound("m7", "Yes"), chat=GROUP)],

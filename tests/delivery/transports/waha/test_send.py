@@ -29,9 +29,11 @@ from delivery.transports.base import (
     Inbound,
     Known,
     Message,
+    OwnLimits,
     Receipt,
     ReceiptState,
     SessionChanged,
+    Transport,
     UnansweredError,
     Webhook,
     WebhookRefusedError,
@@ -96,6 +98,7 @@ class Waha(Gateway):
         self.lids: dict[str, str | None] = {}
         self.shown: list[tuple[str, str]] = []
         self.refuses_seen = False
+        self.limits: dict[str, Any] = {}
 
     def credentials_on(self, port: int) -> dict[str, str]:
         return {"base_url": f"http://127.0.0.1:{port}", "api_key": SECRET, "session": "default"}
@@ -115,6 +118,7 @@ class Waha(Gateway):
             web.post("/api/sessions", self.create),
             web.put("/api/sessions/{session}", self.update),
             web.post("/api/sessions/{session}/{verb:restart|logout}", self.move),
+            web.get("/api/sessions/{session}/{limit:capping|timelock}", self.tell_limit),
             web.get("/api/{session}/auth/qr", self.qr),
             web.post("/api/{session}/auth/request-code", self.request_code),
             web.get("/api/{session}/groups", self.list_groups),
@@ -122,6 +126,15 @@ class Waha(Gateway):
             web.get("/api/contacts/check-exists", self.check_exists),
             web.post("/api/{verb:sendSeen|startTyping|stopTyping}", self.show),
         ]
+
+    async def tell_limit(self, request: web.Request) -> web.StreamResponse:
+        self.check_secret(request)
+        limit = request.match_info["limit"]
+        if limit not in self.limits:
+            return web.json_response({"message": f"Cannot GET {request.path}"}, status=404)
+        if self.limits[limit] == "not supported":
+            return web.json_response({"message": "not supported by the engine"}, status=501)
+        return web.json_response(self.limits[limit])
 
     async def send_text(self, request: web.Request) -> web.StreamResponse:
         body = await self.checked(request, TEXT)
@@ -244,6 +257,17 @@ class TestWaha(TransportContract, InlineMediaContract, GroupContract, AnswerCont
             means=Rejected,
             code="463",
             words="new chats",
+        ),
+        Said(
+            reply=Reply(status=500, body={"exception": {"message": "2 UNKNOWN: server returned error 475"}}),
+            means=Rejected,
+            code="475",
+            words="quota",
+        ),
+        Said(
+            reply=Reply(status=500, body={"exception": {"message": "server returned error 4750"}}),
+            means=Unknown,
+            words="4750",
         ),
         Said(
             reply=Reply(status=500, body={"exception": {"message": "Timeout"}}),
@@ -480,6 +504,20 @@ class TestWaha(TransportContract, InlineMediaContract, GroupContract, AnswerCont
         assert harness.state == "SCAN_QR_CODE"
         harness.state = None
         await transport.disconnect()
+
+    async def test_its_own_limits_are_read_and_what_an_engine_lacks_is_not_known(
+        self, transport: Transport, harness: Waha
+    ) -> None:
+        assert await transport.own_limits() == OwnLimits()
+        harness.limits = {
+            "capping": {"cappingStatus": "NONE", "totalQuota": 30, "usedQuota": 4, "cycleEnd": 1_796_803_200},
+            "timelock": "not supported",
+        }
+        found = await transport.own_limits()
+        assert (found.new_chats, found.new_chats_used, found.locked) == (30, 4, False)
+        assert found.new_chats_until == datetime.fromtimestamp(1_796_803_200, UTC)
+        harness.limits = {"timelock": {"isActive": True, "timeEnforcementEnds": 1_796_803_200}}
+        assert (await transport.own_limits()).locked_until == found.new_chats_until
 
 
 WEBHOOK_OURS = Webhook(url="https://paceline.example/hooks/7f/new-key", secret=WEBHOOK_SECRET)
