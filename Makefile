@@ -45,8 +45,10 @@ soak: $(INSTALLED) ## run the long tests
 demo: $(INSTALLED) ## make the demo operator, accounts and reminder, without starting Paceline
 	@$(BIN)/python -m config.run demo
 
-setup: $(INSTALLED) ## install the packages into .venv, as every other target does when needed
-	@echo "The packages are installed."
+setup: $(INSTALLED) ## install the packages into .venv, as every other target does when needed, and the command paceline
+	@printf '#!%s\nimport sys\n\nsys.path.insert(0, "%s")\nfrom client.main import main\n\nsys.exit(main())\n' "$(CURDIR)/$(BIN)/python" "$(CURDIR)" > $(BIN)/paceline
+	@chmod +x $(BIN)/paceline
+	@echo "The packages are installed. $(BIN)/paceline is the command line client."
 
 lock: ## pin the newest packages that fit pyproject.toml
 	@command -v uv >/dev/null || { echo "uv is missing: install it with 'pip install uv'."; exit 1; }
