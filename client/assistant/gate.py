@@ -42,7 +42,7 @@ Said = AcceptedElicitation[Answer] | DeclinedElicitation | CancelledElicitation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The effect that a tool would have. `will` is for people and changes only with the content; `shown` may have times in it."""
+    """The effect of a tool. `will` is for people and changes only with the content; `shown` may have times in it."""
 
     tool: str
     will: str
