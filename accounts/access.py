@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import require_touch, visible
 
 M = TypeVar("M", bound=Model)
@@ -36,9 +36,10 @@ def seen(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
     return get_object_or_404(visible(rows, request.user), pk=pk)
 
 
-def touched(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
+def touched(rows: QuerySet[M], request: HttpRequest, pk: int, role: Role) -> M:
+    """Return the row if the person may do with it what needs `role`."""
     row = seen(rows, request, pk)
-    require_touch(row, request.user)
+    require_touch(row, request.user, role)
     return row
 
 

@@ -1,15 +1,16 @@
 """Roles: the one place that every view, admin page, consumer and command asks who may see and change what.
 
-Staff see and change everything. Everyone else sees their own rows and rows that a team mate shares with them, and
-changes their own rows and those shared with them to operate.
+Staff see and change everything. Everyone else does everything with their own rows, and with the rows of an owner who
+made them a team member what their role says. `docs/people.md` lists the role that each action needs.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
 
-from accounts.models import TeamMate, User
+from accounts.models import Role, TeamMate, User
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -62,48 +63,88 @@ NEVER_SHARED = frozenset(
 ASKED_FIRST = frozenset({"accounts.Recipient", "activity.Attempt"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """What a person may do with one row, for pages that show or hide buttons."""
+
+    write: bool = False
+    send: bool = False
+    manage: bool = False
+
+    def holds(self, role: Role) -> bool:
+        return role == Role.READ or bool(getattr(self, role.value))
+
+
+NONE, ALL = Rights(), Rights(write=True, send=True, manage=True)
+RIGHTS = {"write": Role.WRITE.holders, "send": Role.SEND.holders, "manage": Role.MANAGE.holders}
+
+
 def visible(rows: QuerySet[M], user: "User | AnonymousUser") -> QuerySet[M]:
     """Return those of `rows` that `user` may see."""
-    return _limited(rows, user, (TeamMate.Access.READ, TeamMate.Access.OPERATE))
+    return _limited(rows, user, Role.READ)
 
 
-def touchable(rows: QuerySet[M], user: "User | AnonymousUser") -> QuerySet[M]:
-    """Return those of `rows` that `user` may change."""
-    return _limited(rows, user, (TeamMate.Access.OPERATE,))
+def touchable(rows: QuerySet[M], user: "User | AnonymousUser", role: Role) -> QuerySet[M]:
+    """Return those of `rows` with which `user` may do what needs `role`."""
+    return _limited(rows, user, role)
 
 
-def may_touch(row: Model, user: "User | AnonymousUser") -> bool:
-    return touchable(type(row)._default_manager.filter(pk=row.pk), user).exists()
+def may_touch(row: Model, user: "User | AnonymousUser", role: Role) -> bool:
+    return touchable(type(row)._default_manager.filter(pk=row.pk), user, role).exists()
 
 
-def require_touch(row: Model, user: "User | AnonymousUser") -> None:
-    """Raise PermissionDenied with a sentence unless `user` may change `row`."""
-    if not may_touch(row, user):
-        raise PermissionDenied(f"You may not change {row}. Ask its owner or a staff member.")
+def require_touch(row: Model, user: "User | AnonymousUser", role: Role) -> None:
+    """Raise PermissionDenied with a sentence unless `user` may do with `row` what needs `role`."""
+    if not may_touch(row, user, role):
+        raise PermissionDenied(f"You may not change {row}. Ask its owner for the role {role.label}.")
 
 
-def owners_for(user: User) -> QuerySet[User]:
-    """Return the people for whom `user` may add something: first of all themselves."""
+def rights_on(row: Model, user: "User | AnonymousUser") -> Rights:
+    """Return what `user` may do with a row that they see."""
+    if not isinstance(user, User) or not user.is_active:
+        return NONE
+    if user.is_staff:
+        return ALL
+    owner = _owner_of(row)
+    if owner == user.pk:
+        return ALL
+    if row._meta.label in NEVER_SHARED:
+        return NONE
+    role = TeamMate.objects.filter(mate=user, owner=owner).values_list("role", flat=True).first()
+    return Rights(**{name: role in holders for name, holders in RIGHTS.items()})
+
+
+def owners_for(user: User, role: Role) -> QuerySet[User]:
+    """Return the people with whose things `user` may do what needs `role`: first of all themselves."""
     people = User.objects.filter(is_active=True)
     if not user.is_staff:
-        operates = TeamMate.objects.filter(mate=user, access=TeamMate.Access.OPERATE).values("owner")
-        people = people.filter(Q(pk=user.pk) | Q(pk__in=operates))
+        people = people.filter(Q(pk=user.pk) | Q(pk__in=_shared_with(user, role)))
     return people.order_by("username")
 
 
 def owners_seen_by(user: User) -> list[int]:
     """Return the owners whose rows `user` sees: themselves and those who share. Staff see all others too."""
-    shared = TeamMate.objects.filter(mate=user).values_list("owner", flat=True)
-    return [user.pk, *shared]
+    return [user.pk, *_shared_with(user, Role.READ)]
 
 
 def owner_path(model: type[Model]) -> str:
     return OWNER_PATHS.get(model._meta.label, "owner")
 
 
-def _limited(
-    rows: QuerySet[M], user: "User | AnonymousUser", access: tuple[TeamMate.Access, ...]
-) -> QuerySet[M]:
+def _owner_of(row: Model) -> int | None:
+    path = owner_path(type(row))
+    if path == "owner":
+        owner: int | None = getattr(row, "owner_id")  # noqa: B009 - not every model has it
+        return owner
+    return type(row)._default_manager.filter(pk=row.pk).values_list(path, flat=True).first()
+
+
+def _shared_with(user: User, role: Role) -> QuerySet[TeamMate, int]:
+    """Return the ids of the owners who gave the person this role, or one that includes it."""
+    return TeamMate.objects.filter(mate=user, role__in=role.holders).values_list("owner", flat=True)
+
+
+def _limited(rows: QuerySet[M], user: "User | AnonymousUser", role: Role) -> QuerySet[M]:
     if not isinstance(user, User) or not user.is_active:
         return rows.none()
     if user.is_staff:
@@ -111,7 +152,7 @@ def _limited(
     path = owner_path(rows.model)
     if rows.model._meta.label in NEVER_SHARED:
         return rows.filter(**{path: user.pk})
-    shared = TeamMate.objects.filter(mate=user, access__in=access).values_list("owner", flat=True)
+    shared = _shared_with(user, role)
     if rows.model._meta.label in ASKED_FIRST:
         return rows.filter(**{f"{path}__in": [user.pk, *shared]})
     return rows.filter(Q(**{path: user}) | Q(**{f"{path}__in": shared}))

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import require_touch
 from api.models import ApiKey
 from api.scopes import Scope
@@ -78,7 +78,7 @@ def works(key: ApiKey, now: datetime) -> bool:
 
 def revoke(key: ApiKey, *, by: User) -> None:
     """End the key at once: the next request with it is refused."""
-    require_touch(key, by)
+    require_touch(key, by, Role.MANAGE)
     ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
 
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import touchable
 from activity.components.times import until
 from delivery import lifecycle
@@ -342,7 +342,7 @@ def _allowed(runs: list[Run], by: User | None) -> list[Run]:
     if by is None:
         return runs
     rows = Run.objects.filter(pk__in=[run.pk for run in runs])
-    allowed = set(touchable(rows, by).values_list("pk", flat=True))
+    allowed = set(touchable(rows, by, Role.SEND).values_list("pk", flat=True))
     return [run for run in runs if run.pk in allowed]
 
 

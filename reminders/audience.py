@@ -15,9 +15,8 @@ from accounts.models.recipient import RecipientQuerySet
 from accounts.paging import at_most_shown
 from accounts.recipients import tags
 from accounts.recipients.search import matching
-from accounts.roles import require_touch
 from reminders import headcount
-from reminders.drafts import ACTIONS, NotPossibleError
+from reminders.drafts import ACTIONS, NotPossibleError, locked_to_edit
 from reminders.models import Reminder, ReminderAccount
 
 Chosen = Reminder.recipients.through
@@ -206,6 +205,5 @@ def _keep_complete(reminder: Reminder) -> None:
 
 
 def _locked(reminder: Reminder, by: User) -> Reminder:
-    require_touch(reminder, by)
     transaction.on_commit(lambda: headcount.forget(reminder))
-    return Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
+    return locked_to_edit(reminder, by=by)

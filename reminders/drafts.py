@@ -7,7 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Account, User
+from accounts.models import Account, Role, User
 from accounts.models.account import Action, Channel
 from accounts.roles import owners_for, require_touch
 from delivery.models import Run
@@ -80,8 +80,8 @@ def begin(owner: User) -> Reminder:
 @transaction.atomic
 def create(owner: User, *, name: str = "", by: User) -> Reminder:
     """Return a new draft of `owner`, made by a person who may add something for them."""
-    if not owners_for(by).filter(pk=owner.pk).exists():
-        raise PermissionDenied("You may not add anything for this owner. Ask them to make you an operator.")
+    if not owners_for(by, Role.WRITE).filter(pk=owner.pk).exists():
+        raise PermissionDenied("You may not write reminders for this owner. Ask them for the role Write.")
     return Reminder.objects.create(
         owner=owner, name=name, zone=owner.zone or timezone.get_default_timezone_name()
     )
@@ -90,7 +90,7 @@ def create(owner: User, *, name: str = "", by: User) -> Reminder:
 @transaction.atomic
 def duplicate(reminder: Reminder, *, by: User) -> Reminder:
     """Return a draft with the same message, recipients, accounts and window, without a time."""
-    require_touch(reminder, by)
+    require_touch(reminder, by, Role.WRITE)
     copied = {name: getattr(reminder, name) for name in COPIED}
     copy = Reminder.objects.create(
         owner=reminder.owner, name=f"Copy of {reminder}"[: NAME_LENGTH * 3], **copied
@@ -140,7 +140,7 @@ def duplicate(reminder: Reminder, *, by: User) -> Reminder:
 @transaction.atomic
 def archive(reminder: Reminder, *, by: User) -> Reminder:
     """Archive the reminder; its runs stay. A scheduled one is switched off first."""
-    reminder = _locked(reminder, by)
+    reminder = locked_to_edit(reminder, by=by)
     if reminder.status == Reminder.Status.SCHEDULED:
         raise NotPossibleError(f"{reminder} is still scheduled. Switch it off first, then archive it.")
     if Run.objects.open().filter(reminder=reminder).exists():
@@ -152,7 +152,7 @@ def archive(reminder: Reminder, *, by: User) -> Reminder:
 
 @transaction.atomic
 def unarchive(reminder: Reminder, *, by: User) -> Reminder:
-    reminder = _locked(reminder, by)
+    reminder = locked_to_edit(reminder, by=by)
     if reminder.carries_messages:
         raise NotPossibleError(f"{reminder} only carries single messages. Make a new reminder instead.")
     reminder.archived_at = None
@@ -163,7 +163,7 @@ def unarchive(reminder: Reminder, *, by: User) -> Reminder:
 @transaction.atomic
 def discard(reminder: Reminder, *, by: User) -> None:
     """Delete a draft that never ran."""
-    reminder = _locked(reminder, by)
+    reminder = locked_to_edit(reminder, by=by)
     if reminder.status != Reminder.Status.DRAFT or Run.objects.filter(reminder=reminder).exists():
         raise NotPossibleError(f"{reminder} is not a draft any more. Archive it instead.")
     reminder.delete()
@@ -184,6 +184,11 @@ def name_from(text: str, values: Mapping[str, object] | None = None) -> str:
     return line[:NAME_LENGTH].rsplit(" ", 1)[0].rstrip(" ,.;:") + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def _locked(reminder: Reminder, by: User) -> Reminder:
-    require_touch(reminder, by)
-    return Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
+def locked_to_edit(reminder: Reminder, *, by: User) -> Reminder:
+    """Return the reminder as it is now, locked until this transaction ends; raise PermissionDenied.
+
+    The role is decided after the lock: the draft may have been scheduled a moment ago.
+    """
+    locked = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
+    require_touch(locked, by, locked.role_to_edit)
+    return locked

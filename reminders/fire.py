@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Prefetch, prefetch_related_objects
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.models.account import Action
 from accounts.roles import require_touch
 from config.shares import Shares
@@ -50,7 +50,7 @@ def fire(
     person knew of: a newer one, even if it has ended, is something to look at first.
     """
     if by is not None:
-        require_touch(reminder, by)
+        require_touch(reminder, by, Role.SEND)
     if starts().take(reminder.owner_id):
         raise BusyError("Other reminders are being started right now. Try again in a few seconds.")
     try:

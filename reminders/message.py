@@ -7,9 +7,8 @@ from django.db import transaction
 
 from accounts.models import User
 from accounts.models.account import Action, Channel
-from accounts.roles import require_touch
 from delivery.wordings import MOST_WORDINGS, VARIABLE, as_plain, longest, why_not
-from reminders.drafts import NotPossibleError
+from reminders.drafts import NotPossibleError, locked_to_edit
 from reminders.models import Media, Part, Reminder
 
 MOST_PARTS = 10
@@ -63,8 +62,8 @@ def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: U
 
     A draft may be saved half done; a scheduled reminder must stay complete, since it may fire at any moment.
     """
-    require_touch(reminder, by)
-    if reminder.status != Reminder.Status.DRAFT and not parts[Part.Role.FIRST]:
+    draft = locked_to_edit(reminder, by=by).status == Reminder.Status.DRAFT
+    if not draft and not parts[Part.Role.FIRST]:
         raise NotPossibleError(
             "A reminder that is not a draft any more needs a message. Write at least one part."
         )
@@ -72,7 +71,7 @@ def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: U
         if len(typed) > MOST_PARTS:
             raise NotPossibleError(f"A message has at most {MOST_PARTS} parts, since each is sent by itself.")
         trouble = wording_trouble(typed) or length_trouble(typed, reminder)
-        if reminder.status != Reminder.Status.DRAFT and trouble:
+        if not draft and trouble:
             raise NotPossibleError(trouble)
         _replace(reminder, role, typed)
     reminder.save(update_fields=["name", "subject", "updated_at"])

@@ -9,8 +9,9 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import require_touch
+from reminders.drafts import locked_to_edit
 from reminders.models import Reminder
 from reminders.moments import has_moment, next_moment
 from reminders.readiness import NotReadyError, problems, timetable_of
@@ -28,7 +29,7 @@ def schedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
 
     A reminder that is fired by hand can then be fired. Doing it twice changes nothing.
     """
-    reminder = _locked(reminder, by)
+    reminder = _locked(reminder, by, Role.SEND)
     now = timezone.now()
     if wrong := problems(reminder, now=now):
         raise NotReadyError(wrong)
@@ -44,7 +45,7 @@ def reschedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
 
     Save and reschedule in one transaction, so that an edit after which it cannot be sent is refused as a whole.
     """
-    reminder = _locked(reminder, by)
+    reminder = _locked(reminder, by, Role.WRITE)
     return schedule(reminder, by=by) if reminder.status == ON else reminder
 
 
@@ -54,7 +55,7 @@ def save_times(reminder: Reminder, *, by: User) -> Reminder:
 
     An edit after which it cannot be sent is refused as a whole.
     """
-    _locked(reminder, by)
+    locked_to_edit(reminder, by=by)
     reminder.save(update_fields=[*TIMES, "updated_at"])
     return reschedule(reminder, by=by)
 
@@ -62,7 +63,7 @@ def save_times(reminder: Reminder, *, by: User) -> Reminder:
 @transaction.atomic
 def switch_off(reminder: Reminder, *, by: User | None = None) -> Reminder:
     """Stop further firings until it is scheduled again. An open run continues: cancel the run to stop it."""
-    reminder = _locked(reminder, by)
+    reminder = _locked(reminder, by, Role.SEND)
     if reminder.status == ON:
         reminder.status, reminder.next_fire_at = Reminder.Status.OFF, None
         reminder.save(update_fields=["status", "next_fire_at", "updated_at"])
@@ -80,8 +81,8 @@ def _next(reminder: Reminder, now: datetime) -> datetime | None:
     return next_moment(timetable, after=now)
 
 
-def _locked(reminder: Reminder, by: User | None) -> Reminder:
+def _locked(reminder: Reminder, by: User | None, role: Role) -> Reminder:
     """Return the reminder as it is now, locked until this transaction ends; raises PermissionDenied."""
     if by is not None:
-        require_touch(reminder, by)
+        require_touch(reminder, by, role)
     return Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)

@@ -7,7 +7,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from accounts import own_addresses
-from accounts.models import Account, Recipient, User
+from accounts.models import Account, Recipient, Role, User
 from accounts.models.account import Channel
 from accounts.own_addresses import NotAllowedError
 from accounts.roles import require_touch
@@ -41,7 +41,7 @@ def try_out(reminder: Reminder, given: TrialInput, *, by: User, code: str = "") 
 
     A `code` confirms the address first. Raises NotConfirmedError when one is needed, and NotPossibleError.
     """
-    require_touch(reminder, by)
+    require_touch(reminder, by, Role.SEND)
     firing, account = freeze(reminder), account_of(reminder, given.account_id)
     if not firing.parts:
         raise NotPossibleError("There is no message to try yet. Write one first.")
@@ -70,7 +70,7 @@ def with_samples(values: Mapping[str, object], texts: Iterable[str], channel: st
 
 def ask_for_code(reminder: Reminder, given: TrialInput, *, by: User) -> Trial:
     """Send a code to the address, which confirms the address when it is typed; raises NotPossibleError."""
-    require_touch(reminder, by)
+    require_touch(reminder, by, Role.SEND)
     account = account_of(reminder, given.account_id)
     trial = Trial(
         account_id=account.pk,

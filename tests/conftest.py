@@ -40,8 +40,20 @@ def owner(db: None) -> User:
 
 @pytest.fixture
 def mate(owner: User) -> User:
-    """Works on what is the owner's."""
-    return TeamMateFactory.create(owner=owner, mate__username="mate", operate=True).mate
+    """Does everything with what is the owner's."""
+    return TeamMateFactory.create(owner=owner, mate__username="mate", manage=True).mate
+
+
+@pytest.fixture
+def sender(owner: User) -> User:
+    """Schedules and steers what is the owner's, and does not change accounts."""
+    return TeamMateFactory.create(owner=owner, mate__username="sender", send=True).mate
+
+
+@pytest.fixture
+def writer(owner: User) -> User:
+    """Writes drafts of the owner, and sends none."""
+    return TeamMateFactory.create(owner=owner, mate__username="writer", write=True).mate
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from accounts.models import (
     Recipient,
     RefusedReports,
     ResultFeed,
+    Role,
     SenderDomain,
     SendingStop,
     Tag,
@@ -100,11 +101,13 @@ class TeamMateFactory(Factory[TeamMate]):
         model = TeamMate
 
     class Params:
-        operate = Trait(access=TeamMate.Access.OPERATE)
+        write = Trait(role=Role.WRITE)
+        send = Trait(role=Role.SEND)
+        manage = Trait(role=Role.MANAGE)
 
     owner = SubFactory(OperatorFactory)
     mate = SubFactory(OperatorFactory)
-    access = TeamMate.Access.READ
+    role = Role.READ
 
 
 class AccountFactory(Factory[Account]):

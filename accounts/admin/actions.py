@@ -17,8 +17,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from accounts.admin.roles import allowed
-from accounts.roles import touchable
+from accounts.admin.roles import allowed, changeable
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Any]
@@ -73,7 +72,7 @@ class RowActions(_ModelAdmin):
         form_url: str = "",
         obj: Any = None,
     ) -> HttpResponse:
-        offered = list(self.buttons(obj)) if obj and allowed(touchable, obj, request) else []
+        offered = list(self.buttons(obj)) if obj and allowed(changeable, obj, request) else []
         more = {"row_actions": offered, "row_actions_url": self._page("changelist") + self.everything}
         return super().render_change_form(request, context | more, add, change, form_url, obj)
 

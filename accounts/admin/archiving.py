@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from accounts.admin.actions import Button, RowActions
+from accounts.models import Role
 from accounts.roles import touchable
 
 
@@ -49,7 +50,7 @@ class Archiving(RowActions):
 
     @admin.action(description="Archive the selected %(verbose_name_plural)s", permissions=["view"])
     def archive(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        rows = touchable(queryset.filter(archived_at=None), request.user)
+        rows = touchable(queryset.filter(archived_at=None), request.user, Role.MANAGE)
         asked = rows.count()
         done = self.archivable(rows).update(archived_at=timezone.now())
         if done:
@@ -60,6 +61,6 @@ class Archiving(RowActions):
 
     @admin.action(description="Unarchive the selected %(verbose_name_plural)s", permissions=["view"])
     def unarchive(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        rows = touchable(queryset.filter(archived_at__isnull=False), request.user)
+        rows = touchable(queryset.filter(archived_at__isnull=False), request.user, Role.MANAGE)
         self.message_user(request, f"Unarchived: {rows.update(archived_at=None):,}.", messages.SUCCESS)
         return self.back(request)

@@ -11,7 +11,7 @@ from accounts.admin.actions import MOST_AT_ONCE, Button, Question, RowActions, c
 from accounts.admin.lists import list_link, moment_column
 from accounts.admin.roles import ViewAdmin
 from accounts.imports import stages
-from accounts.models import Import, ImportRow, User
+from accounts.models import Import, ImportRow, Role, User
 from accounts.roles import require_touch
 
 
@@ -88,12 +88,12 @@ def _counts(job: Import) -> str:
 
 
 def _confirm(job: Import, *, by: User) -> None:
-    require_touch(job, by)
+    require_touch(job, by, Role.WRITE)
     stages.confirm(job)
 
 
 def _discard(job: Import, *, by: User) -> None:
-    require_touch(job, by)
+    require_touch(job, by, Role.WRITE)
     stages.discard(job)
 
 

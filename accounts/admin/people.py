@@ -68,8 +68,8 @@ class PersonAdmin(UserAdmin[User]):
 
 @admin.register(TeamMate)
 class TeamMateAdmin(RoleAdmin[TeamMate]):
-    list_display = ("mate", "owner", "access")
-    list_filter = ("access",)
+    list_display = ("mate", "owner", "role")
+    list_filter = ("role",)
     list_select_related = ("owner", "mate")
     search_fields = ("^owner__username", "^mate__username")
     autocomplete_fields = ("owner", "mate")
@@ -78,8 +78,9 @@ class TeamMateAdmin(RoleAdmin[TeamMate]):
         (
             None,
             {
-                "fields": ("owner", "mate", "access"),
-                "description": "The team member sees everything of the owner. An operator can also change it.",
+                "fields": ("owner", "mate", "role"),
+                "description": "The team member sees everything of the owner. Write: drafts and recipients. "
+                "Send: schedule and steer. Manage: accounts, limits and people. Each includes those before it.",
             },
         ),
     )

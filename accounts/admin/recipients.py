@@ -22,6 +22,7 @@ from accounts.recipients import tags
 from accounts.recipients.consent_actions import ACTIONS, ConsentAction, suiting
 from accounts.recipients.search import matching
 from accounts.recipients.states import state_now
+from accounts.roles import ALL
 
 
 class MergeForm(forms.Form):
@@ -106,7 +107,7 @@ class Consenting(Archiving):
     """Adds the actions that change consent, each recorded with its reason."""
 
     def buttons(self, row: Recipient) -> Iterable[Button]:
-        for name, action in suiting(row):
+        for name, action in suiting(row, ALL):
             yield Button(action=name, label=action.verb, gives_up=action.gives_up)
         yield from super().buttons(row)
 

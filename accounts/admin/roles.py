@@ -26,12 +26,17 @@ from accounts.admin.widgets import (
     is_id,
 )
 from accounts.generics import ModelAdmin, TabularInline
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import touchable, visible
 
 M = TypeVar("M", bound=Model)
 Parent = TypeVar("Parent", bound=Model)
 Rule = Callable[[QuerySet[Any], Any], QuerySet[Any]]
+
+
+def changeable(rows: QuerySet[M], user: Any) -> QuerySet[M]:
+    """Return the rows that a person may change in any way, as an admin page does."""
+    return touchable(rows, user, Role.MANAGE)
 
 
 def is_staff(request: HttpRequest) -> bool:
@@ -130,7 +135,7 @@ class RoleAdmin(_Choices, ModelAdmin[M]):
         return is_staff(request)
 
     def has_change_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
-        return is_staff(request) and (obj is None or allowed(touchable, obj, request))
+        return is_staff(request) and (obj is None or allowed(changeable, obj, request))
 
     def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
         return self.has_change_permission(request, obj)
@@ -184,7 +189,7 @@ class RoleInline(_Choices, TabularInline[M, Parent]):
         return self.has_change_permission(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Parent | None = None) -> bool:
-        return is_staff(request) and (obj is None or allowed(touchable, obj, request))
+        return is_staff(request) and (obj is None or allowed(changeable, obj, request))
 
     def has_delete_permission(self, request: HttpRequest, obj: Parent | None = None) -> bool:
         return self.has_change_permission(request, obj)

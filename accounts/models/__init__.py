@@ -3,7 +3,7 @@ from accounts.models.health import HealthChange
 from accounts.models.importing import Import, ImportRow
 from accounts.models.own_address import OwnAddress, TestMessage
 from accounts.models.own_limits import OwnLimits
-from accounts.models.people import TeamMate, User
+from accounts.models.people import Role, TeamMate, User
 from accounts.models.recipient import ConsentChange, Recipient, Tag
 from accounts.models.sender_domain import SenderDomain
 from accounts.models.sending import SendingStop
@@ -26,6 +26,7 @@ __all__ = [
     "Recipient",
     "RefusedReports",
     "ResultFeed",
+    "Role",
     "SenderDomain",
     "SendingStop",
     "Tag",

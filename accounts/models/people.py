@@ -1,5 +1,7 @@
 """The people who use Paceline."""
 
+from typing import Any
+
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models import F, Q
@@ -35,23 +37,44 @@ class User(AbstractUser):
     )
 
 
-class TeamMate(models.Model):
-    """`mate` sees what belongs to `owner`, and may also change it when the access says so."""
+class Role(models.TextChoices):
+    """What a team member may do with the things of an owner. Each role includes those before it."""
 
-    class Access(models.TextChoices):
-        READ = "read", "Read only"
-        OPERATE = "operate", "Operator"
+    READ = "read", "Read"
+    WRITE = "write", "Write"
+    SEND = "send", "Send"
+    MANAGE = "manage", "Manage"
+
+    @property
+    def holders(self) -> "tuple[Role, ...]":
+        """Return the roles that include this one."""
+        ranked = tuple(Role)
+        return ranked[ranked.index(self) :]
+
+
+class TeamMate(models.Model):
+    """`mate` may do with the things of `owner` what the role says."""
 
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="mates")
     mate = models.ForeignKey(User, on_delete=models.CASCADE, related_name="teams")
-    access = models.CharField(max_length=10, choices=Access, default=Access.READ)
+    role = models.CharField(max_length=10, choices=Role, default=Role.READ, db_default=Role.READ)
+    # What the release before 0.3 reads: "operate" for those who may do everything, "read" for all others.
+    access = models.CharField(max_length=10, default="read", db_default="read", editable=False)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["owner", "mate"], name="teammate_once"),
             models.CheckConstraint(condition=~Q(owner=F("mate")), name="teammate_not_self"),
             models.CheckConstraint(condition=Q(access__in=["read", "operate"]), name="teammate_access_known"),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="teammate_role_known"),
         ]
 
     def __str__(self) -> str:
         return f"{self.mate} in {self.owner}'s team"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save, and keep `access` in step with the role."""
+        self.access = "operate" if self.role == Role.MANAGE else "read"
+        if (fields := kwargs.get("update_fields")) is not None:
+            kwargs["update_fields"] = {*fields, "access"}
+        super().save(*args, **kwargs)

@@ -12,7 +12,7 @@ from django.forms import BoundField
 
 from accounts.generics import ModelForm
 from accounts.imports.columns import ADDRESS, IGNORE, NAME, RESERVED, TAGS, VARIABLE, variable_name
-from accounts.models import Account, Import, User
+from accounts.models import Account, Import, Role, User
 from accounts.pages.recipient_forms import TagsField
 from accounts.roles import owners_for
 
@@ -38,7 +38,7 @@ class UploadForm(forms.Form):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.user = user
-        owners = owners_for(user)
+        owners = owners_for(user, Role.WRITE)
         if len(owners[:2]) == 1:
             del self.fields["owner"]
         else:

@@ -13,7 +13,7 @@ from accounts.imports import stages
 from accounts.imports.progress import progress_of
 from accounts.imports.report import report_lines, result, with_dead_addresses
 from accounts.imports.sheets import SheetError
-from accounts.models import Import
+from accounts.models import Import, Role
 from accounts.pages.import_forms import ColumnsForm, UploadForm
 from accounts.roles import may_touch, visible
 
@@ -42,7 +42,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def columns(request: HttpRequest, pk: int) -> HttpResponse:
-    job = touched(Import.objects.select_related("owner"), request, pk)
+    job = touched(Import.objects.select_related("owner"), request, pk, Role.WRITE)
     if job.working or job.status == Import.Status.DONE:
         return redirect("recipients:import_job", pk)
     form = ColumnsForm(posted(request), instance=job)
@@ -77,7 +77,10 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
         if not job.working:
             response["HX-Refresh"] = "true"
         return response
-    context |= {"steps": _steps(PLACES[job.status], job), "may_touch": may_touch(job, request.user)}
+    context |= {
+        "steps": _steps(PLACES[job.status], job),
+        "may_touch": may_touch(job, request.user, Role.WRITE),
+    }
     return render(request, "recipients/import_job.html", context | _found(job))
 
 
@@ -102,7 +105,7 @@ def _found(job: Import) -> dict[str, object]:
 @login_required
 @require_POST
 def confirm(request: HttpRequest, pk: int) -> HttpResponse:
-    job = touched(Import.objects.all(), request, pk)
+    job = touched(Import.objects.all(), request, pk, Role.WRITE)
     try:
         stages.confirm(job)
     except stages.WrongStageError as error:
@@ -113,7 +116,7 @@ def confirm(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def discard(request: HttpRequest, pk: int) -> HttpResponse:
-    job = touched(Import.objects.all(), request, pk)
+    job = touched(Import.objects.all(), request, pk, Role.WRITE)
     try:
         stages.discard(job)
     except stages.WrongStageError as error:

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from accounts.generics import ModelForm
 from accounts.imports.columns import RESERVED, variable_name
 from accounts.imports.rows import LONGEST_TAG, LONGEST_VALUE
-from accounts.models import Account, Recipient, Tag, User
+from accounts.models import Account, Recipient, Role, Tag, User
 from accounts.models.account import Channel
 from accounts.roles import owners_for, touchable
 
@@ -100,7 +100,7 @@ class RecipientForm(ModelForm[Recipient]):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        accounts = touchable(Account.objects.filter(archived_at=None), user).defer("credentials")
+        accounts = touchable(Account.objects.filter(archived_at=None), user, Role.WRITE).defer("credentials")
         if self.instance._state.adding:
             self._offer_owners(user)
             self._offer_channels(accounts)
@@ -119,7 +119,7 @@ class RecipientForm(ModelForm[Recipient]):
 
     def _offer_owners(self, user: User) -> None:
         """Offer a choice of owners to people who work for several; else the owner is the user."""
-        owners = owners_for(user)
+        owners = owners_for(user, Role.WRITE)
         if len(owners[:2]) == 1:
             del self.fields["owner"]
             self.instance.owner = user
@@ -193,7 +193,7 @@ class TagAllForm(forms.Form):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.user = user
-        self.known = touchable(Tag.objects.all(), user)
+        self.known = touchable(Tag.objects.all(), user, Role.WRITE)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.access import posted, seen, touched, user_of
 from accounts.downloads import csv_response
-from accounts.models import Account, Recipient, Tag
+from accounts.models import Account, Recipient, Role, Tag
 from accounts.models.account import Channel
 from accounts.pages.recipient_forms import ReasonForm, RecipientForm
 from accounts.paging import AtLeast, counted, page_of
@@ -19,7 +19,7 @@ from accounts.recipients.export import export_lines
 from accounts.recipients.filters import RecipientFilter
 from accounts.recipients.history import history
 from accounts.recipients.states import STATES, state_now
-from accounts.roles import may_touch, visible
+from accounts.roles import rights_on, visible
 from activity.components.looks import look_of
 
 CHOICES = 200  # in a filter; the search finds the others
@@ -64,13 +64,14 @@ def export(request: HttpRequest) -> HttpResponseBase:
 def recipient_page(request: HttpRequest, pk: int) -> HttpResponse:
     found = Recipient.objects.annotate(state=state_now()).select_related("owner", "account")
     recipient = seen(found.defer("account__credentials"), request, pk)
+    may = rights_on(recipient, request.user)
     context = {
         "recipient": recipient,
         "tags": recipient.tags.all(),
         "history": history(recipient),
         "follow_ups": recipient.follow_ups.filter(status="queued").select_related("step")[:5],
-        "actions": suiting(recipient),
-        "may_touch": may_touch(recipient, request.user),
+        "actions": suiting(recipient, may),
+        "may": may,
     }
     return render(request, "recipients/recipient.html", context)
 
@@ -89,7 +90,7 @@ def add(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    recipient = touched(Recipient.objects.select_related("owner"), request, pk)
+    recipient = touched(Recipient.objects.select_related("owner"), request, pk, Role.WRITE)
     name = str(recipient)
     form = RecipientForm(posted(request), instance=recipient, user=user_of(request))
     if form.is_valid():
@@ -101,10 +102,10 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def change_consent(request: HttpRequest, pk: int, action: str) -> HttpResponse:
-    recipient = touched(Recipient.objects.all(), request, pk)
     if action not in ACTIONS:
         raise Http404
     asked = ACTIONS[action]
+    recipient = touched(Recipient.objects.all(), request, pk, asked.role)
     form = ReasonForm(posted(request))
     if form.is_valid():
         if asked.do(recipient, how=form.cleaned_data["how"], by=user_of(request)):
@@ -118,7 +119,7 @@ def change_consent(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 @login_required
 @require_POST
 def archive(request: HttpRequest, pk: int) -> HttpResponse:
-    recipient = touched(Recipient.objects.all(), request, pk)
+    recipient = touched(Recipient.objects.all(), request, pk, Role.WRITE)
     if "back" in request.POST:
         recipients.unarchive(recipient, by=user_of(request))
         messages.success(request, f"{recipient} was unarchived.")

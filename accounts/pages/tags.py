@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import posted, seen, touched, user_of
-from accounts.models import Tag
+from accounts.models import Role, Tag
 from accounts.pages.recipient_forms import MergeForm, TagAllForm, TagForm
 from accounts.paging import at_most_shown, page_of
 from accounts.recipients import tags
@@ -42,7 +42,7 @@ def tag_page(request: HttpRequest, pk: int) -> HttpResponse:
     tag = seen(Tag.objects.select_related("owner"), request, pk)
     old_name, trouble = tag.name, ""
     if request.method == "POST":
-        touched(Tag.objects.all(), request, pk)
+        touched(Tag.objects.all(), request, pk, Role.WRITE)
         try:
             return _change(request, tag)
         except tags.TagError as error:
@@ -56,7 +56,7 @@ def tag_page(request: HttpRequest, pk: int) -> HttpResponse:
         "reminders": tag.reminders.filter(archived_at=None).order_by("-id")[:20],
         "rename": TagForm(initial={"name": old_name}),
         "merge": MergeForm(tag=tag),
-        "may_touch": may_touch(tag, request.user),
+        "may_touch": may_touch(tag, request.user, Role.WRITE),
         "trouble": trouble,
     }
     return render(request, "recipients/tag.html", context)

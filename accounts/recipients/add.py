@@ -3,7 +3,7 @@
 from django.utils import timezone
 
 from accounts.addresses import canonical
-from accounts.models import Account, Recipient, User
+from accounts.models import Account, Recipient, Role, User
 from accounts.regions import region_of
 from accounts.roles import require_touch
 
@@ -33,10 +33,10 @@ def recipient_for(
 
 def archive(recipient: Recipient, *, by: User) -> None:
     """Archive the recipient: it is in no list and receives nothing. Its history is kept."""
-    require_touch(recipient, by)
+    require_touch(recipient, by, Role.WRITE)
     Recipient.objects.filter(pk=recipient.pk, archived_at=None).update(archived_at=timezone.now())
 
 
 def unarchive(recipient: Recipient, *, by: User) -> None:
-    require_touch(recipient, by)
+    require_touch(recipient, by, Role.WRITE)
     Recipient.objects.filter(pk=recipient.pk).update(archived_at=None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 
-from accounts.models import Recipient, Tag, User
+from accounts.models import Recipient, Role, Tag, User
 from accounts.roles import require_touch
 
 
@@ -18,7 +18,7 @@ def change(
     by: User,
 ) -> Recipient:
     """Save what is given and leave the rest; return the recipient as it is now."""
-    require_touch(recipient, by)
+    require_touch(recipient, by, Role.WRITE)
     recipient = Recipient.objects.select_for_update(no_key=True).get(pk=recipient.pk)
     changed = []
     if name is not None:

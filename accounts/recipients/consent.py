@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.addresses import BadAddressError, canonical
-from accounts.models import ConsentChange, Recipient, User
+from accounts.models import ConsentChange, Recipient, Role, User
 from accounts.models.webhook import EventType
 from accounts.outbox import Event, emit
 from accounts.roles import require_touch
@@ -82,7 +82,7 @@ def _change(recipient: Recipient, mark: Mark, move: Move, *, on: bool, how: str,
     if not how:
         raise ValueError("A change of consent needs a reason.")
     if by is not None:
-        require_touch(recipient, by)
+        require_touch(recipient, by, Role.WRITE if on else Role.SEND)
     now = timezone.now()
     with transaction.atomic():
         marked = Recipient.objects.filter(pk=recipient.pk, **{f"{mark}__isnull": on})

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from accounts.models import Recipient
+from accounts.models import Recipient, Role
 from accounts.recipients import consent, undeliverable
+from accounts.roles import Rights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,11 @@ class ConsentAction:
     mark: str  # the recipient's column with the time of the change
     sets: bool = False
     gives_up: bool = False
+
+    @property
+    def role(self) -> Role:
+        """Return the role that it needs: lifting a mark lets messages leave again."""
+        return Role.WRITE if self.sets else Role.SEND
 
     def suits(self, recipient: Recipient) -> bool:
         return (getattr(recipient, self.mark) is None) is self.sets
@@ -84,6 +90,10 @@ ACTIONS: Mapping[str, ConsentAction] = {
 }
 
 
-def suiting(recipient: Recipient) -> list[tuple[str, ConsentAction]]:
-    """Return the changes of consent that are possible now, each with its name."""
-    return [(name, action) for name, action in ACTIONS.items() if action.suits(recipient)]
+def suiting(recipient: Recipient, may: Rights) -> list[tuple[str, ConsentAction]]:
+    """Return the changes of consent that are possible now for a person with these rights, each with its name."""
+    return [
+        (name, action)
+        for name, action in ACTIONS.items()
+        if action.suits(recipient) and may.holds(action.role)
+    ]

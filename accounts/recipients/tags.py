@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db import IntegrityError, connection, transaction
 from django.db.models import ManyToManyRel, OuterRef, QuerySet
 
-from accounts.models import Recipient, Tag, User
+from accounts.models import Recipient, Role, Tag, User
 from accounts.paging import at_most_shown, shown, size_of
 from accounts.roles import require_touch, touchable
 
@@ -25,7 +25,7 @@ def create(owner: User, name: str) -> Tag:
 
 
 def rename(tag: Tag, name: str, *, by: User) -> None:
-    require_touch(tag, by)
+    require_touch(tag, by, Role.WRITE)
     tag.name = _named(name)
     try:
         with transaction.atomic():
@@ -37,8 +37,8 @@ def rename(tag: Tag, name: str, *, by: User) -> None:
 @transaction.atomic
 def merge(tag: Tag, *, into: Tag, by: User) -> None:
     """Give `into` to all recipients and reminders that have `tag`, then delete `tag`."""
-    require_touch(tag, by)
-    require_touch(into, by)
+    require_touch(tag, by, Role.WRITE)
+    require_touch(into, by, Role.WRITE)
     if tag.pk == into.pk or tag.owner_id != into.owner_id:
         raise TagError("Choose a different tag of the same owner.")
     for relation in Tag._meta.related_objects:
@@ -49,7 +49,7 @@ def merge(tag: Tag, *, into: Tag, by: User) -> None:
 
 def delete(tag: Tag, *, by: User) -> None:
     """Delete the tag. Raise TagError while a scheduled reminder uses it, because the audience would change."""
-    require_touch(tag, by)
+    require_touch(tag, by, Role.WRITE)
     waiting = tag.reminders.filter(status="scheduled", archived_at=None)
     if names := ", ".join(f"“{reminder}”" for reminder in waiting[:3]):
         raise TagError(f"The tag is used by {names}. Remove it there first, or merge it into another tag.")
@@ -58,8 +58,8 @@ def delete(tag: Tag, *, by: User) -> None:
 
 def tag_all(recipients: QuerySet[Recipient], tag: Tag, *, by: User) -> int:
     """Add `tag` to the recipients of its owner that `by` may change; return how many did not have it before."""
-    require_touch(tag, by)
-    rows = touchable(recipients.filter(owner=tag.owner_id), by).order_by().values_list("pk")
+    require_touch(tag, by, Role.WRITE)
+    rows = touchable(recipients.filter(owner=tag.owner_id), by, Role.WRITE).order_by().values_list("pk")
     sql, params = rows.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -72,7 +72,7 @@ def tag_all(recipients: QuerySet[Recipient], tag: Tag, *, by: User) -> int:
 
 def untag_all(recipients: QuerySet[Recipient], tag: Tag, *, by: User) -> int:
     """Remove `tag` from the recipients; return how many had it."""
-    require_touch(tag, by)
+    require_touch(tag, by, Role.WRITE)
     found = recipients.filter(owner=tag.owner_id).order_by().values("pk")
     untied, _ = Ties.objects.filter(tag=tag, recipient__in=found).delete()
     return untied

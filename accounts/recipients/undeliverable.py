@@ -7,7 +7,7 @@ someone who writes can be written to. The engine reads the mark right before eac
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import ConsentChange, Recipient, User
+from accounts.models import ConsentChange, Recipient, Role, User
 from accounts.roles import require_touch
 from activity import counters
 
@@ -37,7 +37,7 @@ def lift(recipient: Recipient, *, how: str, by: User | None = None) -> bool:
     if not how:
         raise ValueError("Lifting the mark needs a reason.")
     if by is not None:
-        require_touch(recipient, by)
+        require_touch(recipient, by, Role.SEND)
     with transaction.atomic():
         marked = Recipient.objects.filter(pk=recipient.pk, undeliverable_at__isnull=False)
         changed = marked.update(undeliverable_at=None, undeliverable_for="", undeliverable_source="")

@@ -12,12 +12,12 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from accounts.access import user_of
-from accounts.models import Account, Recipient, User
+from accounts.models import Account, Recipient, Role, User
 from accounts.roles import touchable, visible
 from activity.pages.hours import last_day
 from activity.pages.use import nearest_to_their_limits
 from delivery.models import Run
-from delivery.pages.account_facts import action_of
+from delivery.pages.account_facts import allowed_actions
 from delivery.pages.remedies import remedies_of_all
 from delivery.progress import Sender, senders_of
 from delivery.sentences import account_state
@@ -123,20 +123,19 @@ def overview(user: User) -> dict[str, Any]:
     going = list(shown.filter(status__in=[RunStatus.RUNNING, RunStatus.QUEUED])[: SHOWN + 1])
     running = [*_newest(Run.objects.canceling(), user)[: SHOWN + 1], *going][: SHOWN + 1]
     mine = _touched(Run.objects.all(), user, [run.pk for run in paused + missed + unconfirmed])
-    my_accounts = _touched(Account.objects.all(), user, [account.pk for account in stopped])
+    remedies = allowed_actions(stopped, user)
     return {
         "paused": paused,
         "missed": missed,
         "unconfirmed": unconfirmed,
         "stopped": stopped,
         "whys": account_state.whys(stopped, now=now) if stopped else {},
-        "run_remedies": remedies_of_all(paused[:SHOWN]),
-        "remedies": {account.pk: action for account in stopped if (action := action_of(account))},
-        "my_accounts": my_accounts,
+        "run_remedies": remedies_of_all(paused[:SHOWN], user),
+        "remedies": remedies,
         "calm": not (paused or missed or unconfirmed or stopped),
         "mine": mine,
         # Somebody who may only read is not told to decide.
-        "decides": bool(mine or my_accounts) or not (paused or missed or unconfirmed or stopped),
+        "decides": bool(mine or remedies) or not (paused or missed or unconfirmed or stopped),
         "running": running,
         "senders": _first_senders(running[:SHOWN]),
         "coming": _coming(user),
@@ -158,7 +157,11 @@ def _first_senders(runs: list[Run]) -> dict[int, Sender]:
 
 def _touched(rows: QuerySet[Any], user: User, ids: list[int]) -> set[int]:
     """Return the ids of those of the rows that the user may change."""
-    return set(touchable(rows.filter(pk__in=ids), user).values_list("pk", flat=True)) if ids else set()
+    return (
+        set(touchable(rows.filter(pk__in=ids), user, Role.SEND).values_list("pk", flat=True))
+        if ids
+        else set()
+    )
 
 
 def _stopped_accounts(user: User) -> list[Account]:

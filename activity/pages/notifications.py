@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import local_address, user_of
+from accounts.models import Role
 from accounts.paging import page_of
 from accounts.roles import touchable
 from activity.live import messages
@@ -30,7 +31,7 @@ def notification_list(request: HttpRequest) -> HttpResponse:
     rows = Notification.objects.filter(owner=user).select_related("run").defer("run__parts")
     page = page_of(rows, request.GET, newest_first=True)
     runs = Run.objects.resumable().filter(pk__in={row.run_id for row in page.rows})
-    resumable = set(touchable(runs, user).values_list("pk", flat=True))
+    resumable = set(touchable(runs, user, Role.SEND).values_list("pk", flat=True))
     context = {
         "page": page,
         "resumable": resumable,

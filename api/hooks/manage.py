@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Delivery, User, Webhook
+from accounts.models import Delivery, Role, User, Webhook
 from accounts.models.webhook import TEST, EventType
 from accounts.outbox import KEPT_TRYING, emit_to
 from accounts.roles import require_touch
@@ -105,13 +105,13 @@ def off(webhook: Webhook, reason: str) -> None:
 
 
 def delete(webhook: Webhook, *, by: User) -> None:
-    require_touch(webhook, by)
+    require_touch(webhook, by, Role.MANAGE)
     webhook.delete()
 
 
 def send_test(webhook: Webhook, *, by: User) -> Delivery:
     """Queue a test event for this webhook alone."""
-    require_touch(webhook, by)
+    require_touch(webhook, by, Role.MANAGE)
     if webhook.switched_off_at is not None:
         raise BadWebhookError("webhook", "It is switched off. Switch it on first.")
     data = {"sentence": "This is a test of Paceline.", "webhook": webhook.pk}
@@ -157,5 +157,5 @@ def _new_secret() -> str:
 
 
 def _locked(webhook: Webhook, by: User) -> Webhook:
-    require_touch(webhook, by)
+    require_touch(webhook, by, Role.MANAGE)
     return Webhook.objects.select_for_update(no_key=True).get(pk=webhook.pk)

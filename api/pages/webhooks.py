@@ -9,10 +9,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import posted, seen, touched, user_of
-from accounts.models import Delivery, Webhook
+from accounts.models import Delivery, Role, Webhook
 from accounts.models.webhook import EventType
 from accounts.paging import page_of
-from accounts.roles import may_touch, visible
+from accounts.roles import may_touch, require_touch, visible
 from api.hooks import manage
 from api.hooks.manage import BadWebhookError, Made
 from api.pages.webhook_form import WebhookForm
@@ -43,11 +43,12 @@ def webhook_list(request: HttpRequest) -> HttpResponse:
 def webhook_page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one webhook with its log, or save its address and events."""
     webhook = seen(Webhook.objects.select_related("owner"), request, pk)
+    if request.method == "POST":
+        require_touch(webhook, by := user_of(request), Role.MANAGE)
     form = WebhookForm(posted(request), initial={"url": webhook.url, "events": webhook.events})
     if form.is_valid():
-        touched(Webhook.objects.all(), request, pk)
         try:
-            manage.change(webhook, url=form.cleaned_data["url"], events=form.chosen, by=user_of(request))
+            manage.change(webhook, url=form.cleaned_data["url"], events=form.chosen, by=by)
         except BadWebhookError as error:
             form.blame(error)
         else:
@@ -61,7 +62,7 @@ def webhook_page(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
     """Send a test, change the secret, switch the webhook on or off, or delete it."""
-    webhook, by = touched(Webhook.objects.select_related("owner"), request, pk), user_of(request)
+    webhook, by = touched(Webhook.objects.select_related("owner"), request, pk, Role.MANAGE), user_of(request)
     try:
         match verb:
             case "test":
@@ -91,7 +92,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
 @require_POST
 def replay(request: HttpRequest, pk: int, delivery: int) -> HttpResponse:
     """Deliver one event again."""
-    webhook = touched(Webhook.objects.all(), request, pk)
+    webhook = touched(Webhook.objects.all(), request, pk, Role.MANAGE)
     found = seen(Delivery.objects.filter(webhook=webhook).select_related("webhook"), request, delivery)
     try:
         manage.replay(found, by=user_of(request))
@@ -119,7 +120,7 @@ def _page(
         "form": form,
         "made": made,
         "page": log,
-        "may_touch": may_touch(webhook, request.user),
+        "may_touch": may_touch(webhook, request.user, Role.MANAGE),
         "resting": webhook.retry_at is not None and webhook.retry_at > timezone.now(),
     }
     return render(request, "api/webhook.html", context)

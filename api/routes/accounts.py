@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Path, Query, Router
 
-from accounts.models import Account, Limit
+from accounts.models import Account, Limit, Role
 from accounts.models.account import Action
 from accounts.roles import visible
 from api import leaving
@@ -62,14 +62,14 @@ def show_account(request: HttpRequest, pk: Path[Id]) -> AccountDetail:
 @router.post("/{int:pk}/pause", response=AccountShown, auth=STEER)
 def pause_account(request: HttpRequest, pk: Path[Id]) -> AccountShown:
     """Pause the account and its runs: nothing more leaves from it, also not from runs with other accounts."""
-    account = lifecycle.pause_account(touched(_rows(), request, pk), by=person_of(request))
+    account = lifecycle.pause_account(touched(_rows(), request, pk, Role.SEND), by=person_of(request))
     return shown([account])[0]
 
 
 @router.post("/{int:pk}/resume", response=AccountShown, auth=STEER)
 def resume_account(request: HttpRequest, pk: Path[Id]) -> AccountShown:
     """Let the account send again, and continue the runs that it stopped."""
-    account = lifecycle.start_account(touched(_rows(), request, pk), by=person_of(request))
+    account = lifecycle.start_account(touched(_rows(), request, pk, Role.SEND), by=person_of(request))
     return shown([account])[0]
 
 
@@ -81,7 +81,7 @@ def set_limits(
     body: LimitValues,  # type: ignore[valid-type]  # made from the limits that exist
 ) -> AccountDetail:
     """Set the account's own limits for one action. A limit that is left out or null is taken from the profile."""
-    account = touched(_rows(), request, pk)
+    account = touched(_rows(), request, pk, Role.MANAGE)
     if action not in account_facts.actions_of(account):
         raise refusal(409, "wrong-state", f"{account} does not do this: it has no {action.label.lower()}.")
     limit = Limit.objects.filter(account=account, action=action).first()

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja import Router
 
+from accounts.models import Role
 from accounts.roles import owners_for
 from api.access import ANY, caller_of
 from api.schemas.me import KeyShown, Owner
@@ -18,7 +19,7 @@ MOST_OWNERS = 200
 def show_key(request: HttpRequest) -> KeyShown:
     """Return the key of this request, and the people for whom it may add something. Any key may ask this."""
     caller = caller_of(request)
-    owners = owners_for(caller.person)[:MOST_OWNERS]
+    owners = owners_for(caller.person, Role.WRITE)[:MOST_OWNERS]
     return KeyShown(
         name=caller.key.name,
         prefix=caller.key.prefix,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from django.http import HttpRequest
 from ninja import File, Path, Query, Router, Status, UploadedFile
 
+from accounts.models import Role
 from accounts.roles import visible
 from api.access import MANAGE, READ, person_of
 from api.door import outside_transactions
@@ -36,7 +37,7 @@ def upload_media(
     request: HttpRequest, file: File[UploadedFile], owner: Id | None = None
 ) -> Status[MediaShown]:
     """Upload a file. The same content is stored once: uploading it again returns the same id."""
-    stored = uploads.store(file, owner=owner_for(request, owner))
+    stored = uploads.store(file, owner=owner_for(request, owner, Role.WRITE))
     return Status(201, _media([stored])[0])
 
 

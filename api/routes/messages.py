@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Status
 
-from accounts.models import Account, Recipient
+from accounts.models import Account, Recipient, Role
 from accounts.recipients.add import recipient_for
 from accounts.roles import require_touch
 from api import leaving
@@ -122,7 +122,7 @@ def _recipient(request: HttpRequest, body: OneMessage, accounts: list[Account]) 
     if (body.recipient is None) == (body.to is None):
         raise invalid("recipient", "Name the recipient by its id in `recipient`, or by address in `to`.")
     if body.to is None:
-        return touched(Recipient.objects.select_related("owner"), request, body.recipient or 0)
+        return touched(Recipient.objects.select_related("owner"), request, body.recipient or 0, Role.SEND)
     account = accounts[0]
-    require_touch(account, person_of(request))
+    require_touch(account, person_of(request), Role.SEND)
     return recipient_for(account.owner, body.to.channel, body.to.address, name=body.to.name)

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Path, Query, Router
 
-from accounts.models import Recipient
+from accounts.models import Recipient, Role
 from accounts.recipients import add, bulk
 from accounts.recipients.bulk import Given, ImportGoesOnError, Result
 from accounts.recipients.change import change
@@ -64,7 +64,7 @@ def put_recipients(request: HttpRequest, body: RecipientsGiven) -> RecipientResu
     Each has a result of its own: one that is refused keeps no other from being saved. What is left out stays as it
     is, an archived recipient comes back, and consent never changes.
     """
-    owner = owner_for(request, body.owner)
+    owner = owner_for(request, body.owner, Role.WRITE)
     given = [
         Given(
             channel=each.channel.value,
@@ -87,7 +87,7 @@ def put_recipients(request: HttpRequest, body: RecipientsGiven) -> RecipientResu
 @router.patch("/{int:pk}", response=RecipientShown, auth=MANAGE)
 def change_recipient(request: HttpRequest, pk: Path[Id], body: RecipientChanged) -> RecipientShown:
     """Change the name, the variables or the tags of a recipient."""
-    recipient = touched(Recipient.objects.all(), request, pk)
+    recipient = touched(Recipient.objects.all(), request, pk, Role.WRITE)
     change(recipient, name=body.name, fields=body.fields, tags=body.tags, by=person_of(request))
     return show_again(pk)
 
@@ -95,14 +95,14 @@ def change_recipient(request: HttpRequest, pk: Path[Id], body: RecipientChanged)
 @router.post("/{int:pk}/archive", response=RecipientShown, auth=MANAGE)
 def archive_recipient(request: HttpRequest, pk: Path[Id]) -> RecipientShown:
     """Archive the recipient: nothing is sent to it any more; its history is kept."""
-    add.archive(touched(Recipient.objects.all(), request, pk), by=person_of(request))
+    add.archive(touched(Recipient.objects.all(), request, pk, Role.WRITE), by=person_of(request))
     return show_again(pk)
 
 
 @router.post("/{int:pk}/unarchive", response=RecipientShown, auth=MANAGE)
 def unarchive_recipient(request: HttpRequest, pk: Path[Id]) -> RecipientShown:
     """Bring an archived recipient back."""
-    add.unarchive(touched(Recipient.objects.all(), request, pk), by=person_of(request))
+    add.unarchive(touched(Recipient.objects.all(), request, pk, Role.WRITE), by=person_of(request))
     return show_again(pk)
 
 
@@ -112,7 +112,7 @@ def change_consent(request: HttpRequest, pk: Path[Id], action: Path[Consent], bo
 
     Opt somebody in only at their explicit request, and say in `how` how they asked.
     """
-    recipient = touched(Recipient.objects.all(), request, pk)
+    recipient = touched(Recipient.objects.all(), request, pk, Role.WRITE)
     ACTIONS[action].do(recipient, how=body.how, by=person_of(request))
     return show_again(pk)
 

@@ -5,8 +5,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Path, Query, Router, Status
 
-from accounts.models import Account, Recipient, Tag
-from accounts.roles import visible
+from accounts.models import Account, Recipient, Role, Tag
+from accounts.roles import require_touch, visible
 from api.access import MANAGE, READ, SEND, STEER, person_of, require_scope
 from api.paging import page
 from api.problems import ProblemError, refusal
@@ -67,7 +67,9 @@ def show_reminder(request: HttpRequest, pk: Path[Id]) -> ReminderDetail:
 @router.post("", response={201: ReminderDetail}, auth=MANAGE)
 def make_reminder(request: HttpRequest, body: ReminderGiven) -> Status[ReminderDetail]:
     """Make a draft."""
-    reminder = drafts.create(owner_for(request, body.owner), name=body.name, by=person_of(request))
+    reminder = drafts.create(
+        owner_for(request, body.owner, Role.WRITE), name=body.name, by=person_of(request)
+    )
     return Status(201, shapes.detail(reminder))
 
 
@@ -137,7 +139,7 @@ def show_content(request: HttpRequest, pk: Path[Id]) -> ContentShown:
 @router.post("/{int:pk}/schedule", response=ReminderDetail, auth=SEND)
 def schedule(request: HttpRequest, pk: Path[Id], body: ScheduleGiven | None = None) -> ReminderDetail:
     """Switch it on as it is saved. Everything that is missing is in `errors`."""
-    reminder, by = touched(_rows(), request, pk), person_of(request)
+    reminder, by = touched(_rows(), request, pk, Role.SEND), person_of(request)
     if body is not None and body.content:
         require_content(reminder, body.content, by=by)
     scheduling.schedule(reminder, by=by)
@@ -147,14 +149,14 @@ def schedule(request: HttpRequest, pk: Path[Id], body: ScheduleGiven | None = No
 @router.post("/{int:pk}/switch-off", response=ReminderDetail, auth=STEER)
 def switch_off(request: HttpRequest, pk: Path[Id]) -> ReminderDetail:
     """Stop further firings. A run that is under way goes on: cancel it to stop it."""
-    scheduling.switch_off(touched(_rows(), request, pk), by=person_of(request))
+    scheduling.switch_off(touched(_rows(), request, pk, Role.SEND), by=person_of(request))
     return _again(pk)
 
 
 @router.post("/{int:pk}/fire", response=Fired, auth=SEND)
 def fire_reminder(request: HttpRequest, pk: Path[Id], body: FireGiven | None = None) -> Fired:
     """Send it now, inside its delivery hours; or say in a dry run what would happen, and change nothing."""
-    reminder, asked, now = touched(_rows(), request, pk), body or FireGiven(), timezone.now()
+    reminder, asked, now = touched(_rows(), request, pk, Role.SEND), body or FireGiven(), timezone.now()
     reached = headcount(reminder)
     foreseen = forecast(reminder, now=now, fires_at=now, reached=reached)
     refuse_drafts(reminder)
@@ -175,34 +177,41 @@ def fire_reminder(request: HttpRequest, pk: Path[Id], body: FireGiven | None = N
 @router.post("/{int:pk}/duplicate", response={201: ReminderDetail}, auth=MANAGE)
 def duplicate(request: HttpRequest, pk: Path[Id]) -> Status[ReminderDetail]:
     """Make a draft with the same message, recipients, accounts and window."""
-    copy = drafts.duplicate(touched(_rows(), request, pk), by=person_of(request))
+    copy = drafts.duplicate(touched(_rows(), request, pk, Role.WRITE), by=person_of(request))
     return Status(201, shapes.detail(copy))
 
 
 @router.post("/{int:pk}/archive", response=ReminderDetail, auth=MANAGE)
 def archive_reminder(request: HttpRequest, pk: Path[Id]) -> ReminderDetail:
     """Archive it; its runs stay."""
-    drafts.archive(touched(_rows(), request, pk), by=person_of(request))
+    drafts.archive(_edited(request, pk), by=person_of(request))
     return _again(pk)
 
 
 @router.post("/{int:pk}/unarchive", response=ReminderDetail, auth=MANAGE)
 def unarchive_reminder(request: HttpRequest, pk: Path[Id]) -> ReminderDetail:
     """Bring it back."""
-    drafts.unarchive(touched(_rows(), request, pk), by=person_of(request))
+    drafts.unarchive(_edited(request, pk), by=person_of(request))
     return _again(pk)
 
 
 @router.delete("/{int:pk}", response={204: None}, auth=MANAGE)
 def discard_draft(request: HttpRequest, pk: Path[Id]) -> Status[None]:
     """Delete a draft that never ran."""
-    drafts.discard(touched(_rows(), request, pk), by=person_of(request))
+    drafts.discard(_edited(request, pk), by=person_of(request))
     return Status(204, None)
+
+
+def _edited(request: HttpRequest, pk: int) -> Reminder:
+    """Return the reminder if the key's person may edit it as it is now."""
+    reminder = seen(_rows(), request, pk)
+    require_touch(reminder, person_of(request), reminder.role_to_edit)
+    return reminder
 
 
 def _changeable(request: HttpRequest, pk: int) -> Reminder:
     """Return the reminder; raises a problem where it is scheduled and the key may not send: a change would leave."""
-    reminder = touched(_rows(), request, pk)
+    reminder = _edited(request, pk)
     if reminder.status == Reminder.Status.SCHEDULED:
         require_scope(request, Scope.SEND, "The reminder is scheduled: what you change is what will be sent.")
     return reminder

@@ -7,7 +7,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import owners_for, require_touch, visible
 from api.access import person_of
 from api.problems import invalid
@@ -19,20 +19,21 @@ def seen(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
     return get_object_or_404(visible(rows, person_of(request)), pk=pk)
 
 
-def touched(rows: QuerySet[M], request: HttpRequest, pk: int) -> M:
+def touched(rows: QuerySet[M], request: HttpRequest, pk: int, role: Role) -> M:
+    """Return the row if the key's person may do with it what needs `role`."""
     row = seen(rows, request, pk)
-    require_touch(row, person_of(request))
+    require_touch(row, person_of(request), role)
     return row
 
 
-def owner_for(request: HttpRequest, owner: int | None) -> User:
-    """Return the person for whom something is added: the key's person, or one who lets them operate."""
+def owner_for(request: HttpRequest, owner: int | None, role: Role) -> User:
+    """Return the person for whom something is added: the key's person, or one who gave them `role`."""
     person = person_of(request)
     if owner is None or owner == person.pk:
         return person
-    found = owners_for(person).filter(pk=owner).first()
+    found = owners_for(person, role).filter(pk=owner).first()
     if found is None:
-        raise PermissionDenied("You may not add anything for this owner. Ask them to make you an operator.")
+        raise PermissionDenied(f"You may not add this for this owner. Ask them for the role {role.label}.")
     return found
 
 

@@ -5,6 +5,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Path, Query, Router
 
+from accounts.models import Role
 from accounts.roles import visible
 from api import leaving
 from api.access import READ, STEER, person_of
@@ -78,7 +79,7 @@ def act_on_run(
     `cancel` gives messages up, so it is confirmed: without `confirmed` the answer is 409 with the question, and with
     the text to type above 100 pending messages.
     """
-    run = touched(_rows(), request, pk)
+    run = touched(_rows(), request, pk, Role.SEND)
     done = perform(ACTIONS[verb], [run], by=person_of(request), said=_said(body))
     if isinstance(done, Question):
         extra = {"phrase": done.phrase, "pending": done.pending}
@@ -93,7 +94,7 @@ def decide_target(
     request: HttpRequest, pk: Path[Id], target: Path[Id], verb: Path[TargetVerb]
 ) -> TargetShown:
     """Decide an unconfirmed message: `confirm` that it arrived, or `resend` it because it did not."""
-    touched(_rows(), request, pk)
+    touched(_rows(), request, pk, Role.SEND)
     rows = RunTarget.objects.filter(run=pk).select_related("run", "recipient", "account")
     report = do_each(TARGET_ACTIONS[verb], [seen(rows, request, target)], by=person_of(request))
     if report.refusals:

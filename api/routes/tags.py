@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.http import HttpRequest
 from ninja import Path, Query, Router, Status
 
-from accounts.models import Recipient, Tag
+from accounts.models import Recipient, Role, Tag
 from accounts.recipients import tags
 from accounts.roles import visible
 from api.access import MANAGE, READ, person_of
@@ -32,13 +32,13 @@ def show_tag(request: HttpRequest, pk: Path[Id]) -> TagShown:
 @router.post("", response={201: TagShown}, auth=MANAGE)
 def make_tag(request: HttpRequest, body: TagGiven) -> Status[TagShown]:
     """Make a tag; a name exists once per owner."""
-    return Status(201, shown([tags.create(owner_for(request, body.owner), body.name)])[0])
+    return Status(201, shown([tags.create(owner_for(request, body.owner, Role.WRITE), body.name)])[0])
 
 
 @router.patch("/{int:pk}", response=TagShown, auth=MANAGE)
 def rename_tag(request: HttpRequest, pk: Path[Id], body: TagRenamed) -> TagShown:
     """Rename a tag."""
-    tag = touched(Tag.objects.all(), request, pk)
+    tag = touched(Tag.objects.all(), request, pk, Role.WRITE)
     tags.rename(tag, body.name, by=person_of(request))
     return shown([tag])[0]
 
@@ -46,14 +46,14 @@ def rename_tag(request: HttpRequest, pk: Path[Id], body: TagRenamed) -> TagShown
 @router.delete("/{int:pk}", response={204: None}, auth=MANAGE)
 def delete_tag(request: HttpRequest, pk: Path[Id]) -> Status[None]:
     """Delete a tag; its recipients stay. Refused while a scheduled reminder uses it."""
-    tags.delete(touched(Tag.objects.all(), request, pk), by=person_of(request))
+    tags.delete(touched(Tag.objects.all(), request, pk, Role.WRITE), by=person_of(request))
     return Status(204, None)
 
 
 @router.post("/{int:pk}/recipients", response=TaggedCount, auth=MANAGE)
 def tag_recipients(request: HttpRequest, pk: Path[Id], body: Tagged) -> TaggedCount:
     """Give the tag to recipients of its owner, or take it from them; ids that are not there change nothing."""
-    tag, by = touched(Tag.objects.all(), request, pk), person_of(request)
+    tag, by = touched(Tag.objects.all(), request, pk, Role.WRITE), person_of(request)
     added = tags.tag_all(Recipient.objects.filter(pk__in=body.add), tag, by=by) if body.add else 0
     gone = Recipient.objects.filter(pk__in=body.remove)
     return TaggedCount(added=added, removed=tags.untag_all(gone, tag, by=by) if body.remove else 0)

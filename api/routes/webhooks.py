@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.http import HttpRequest
 from ninja import Path, Query, Router, Status
 
-from accounts.models import Delivery, Webhook
+from accounts.models import Delivery, Role, Webhook
 from accounts.roles import visible
 from api.access import MANAGE, READ, person_of
 from api.hooks import manage
@@ -48,48 +48,56 @@ def make_webhook(request: HttpRequest, body: WebhookGiven) -> Status[WebhookMade
 
     This answer is kept for 24 hours, encrypted, where the request has an Idempotency-Key.
     """
-    made = manage.make(owner_for(request, body.owner), url=body.url, events=body.events)
+    made = manage.make(owner_for(request, body.owner, Role.MANAGE), url=body.url, events=body.events)
     return Status(201, _made(made))
 
 
 @router.patch("/{int:pk}", response=WebhookShown, auth=MANAGE)
 def change_webhook(request: HttpRequest, pk: Path[Id], body: WebhookChanged) -> WebhookShown:
     """Change the address or the events."""
-    webhook = touched(Webhook.objects.all(), request, pk)
+    webhook = touched(Webhook.objects.all(), request, pk, Role.MANAGE)
     return _webhooks([manage.change(webhook, url=body.url, events=body.events, by=person_of(request))])[0]
 
 
 @router.delete("/{int:pk}", response={204: None}, auth=MANAGE)
 def delete_webhook(request: HttpRequest, pk: Path[Id]) -> Status[None]:
     """Delete a webhook with its log."""
-    manage.delete(touched(Webhook.objects.all(), request, pk), by=person_of(request))
+    manage.delete(touched(Webhook.objects.all(), request, pk, Role.MANAGE), by=person_of(request))
     return Status(204, None)
 
 
 @router.post("/{int:pk}/rotate", response=WebhookMade, auth=MANAGE)
 def rotate_secret(request: HttpRequest, pk: Path[Id]) -> WebhookMade:
     """Make a new secret. For 24 hours the old one signs too."""
-    return _made(manage.rotate(touched(Webhook.objects.all(), request, pk), by=person_of(request)))
+    return _made(
+        manage.rotate(touched(Webhook.objects.all(), request, pk, Role.MANAGE), by=person_of(request))
+    )
 
 
 @router.post("/{int:pk}/switch-on", response=WebhookShown, auth=MANAGE)
 def switch_webhook_on(request: HttpRequest, pk: Path[Id]) -> WebhookShown:
     """Deliver again. Events of the time between are not told."""
-    webhook = manage.switch_on(touched(Webhook.objects.all(), request, pk), by=person_of(request))
+    webhook = manage.switch_on(
+        touched(Webhook.objects.all(), request, pk, Role.MANAGE), by=person_of(request)
+    )
     return _webhooks([webhook])[0]
 
 
 @router.post("/{int:pk}/switch-off", response=WebhookShown, auth=MANAGE)
 def switch_webhook_off(request: HttpRequest, pk: Path[Id]) -> WebhookShown:
     """Deliver nothing more, and give up what waits."""
-    webhook = manage.switch_off(touched(Webhook.objects.all(), request, pk), by=person_of(request))
+    webhook = manage.switch_off(
+        touched(Webhook.objects.all(), request, pk, Role.MANAGE), by=person_of(request)
+    )
     return _webhooks([webhook])[0]
 
 
 @router.post("/{int:pk}/test", response={202: DeliveryShown}, auth=MANAGE)
 def test_webhook(request: HttpRequest, pk: Path[Id]) -> Status[DeliveryShown]:
     """Queue an event `webhook.test` for this webhook alone; look into the log for its answer."""
-    delivery = manage.send_test(touched(Webhook.objects.all(), request, pk), by=person_of(request))
+    delivery = manage.send_test(
+        touched(Webhook.objects.all(), request, pk, Role.MANAGE), by=person_of(request)
+    )
     return Status(202, _deliveries([delivery])[0])
 
 
@@ -105,7 +113,7 @@ def list_deliveries(request: HttpRequest, pk: Path[Id], asked: Query[DeliveriesA
 @router.post("/{int:pk}/deliveries/{int:delivery}/replay", response={202: DeliveryShown}, auth=MANAGE)
 def replay_delivery(request: HttpRequest, pk: Path[Id], delivery: Path[Id]) -> Status[DeliveryShown]:
     """Deliver an event again, with the same id and body."""
-    touched(Webhook.objects.all(), request, pk)
+    touched(Webhook.objects.all(), request, pk, Role.MANAGE)
     rows = Delivery.objects.filter(webhook=pk).select_related("webhook")
     found = manage.replay(seen(rows, request, delivery), by=person_of(request))
     return Status(202, _deliveries([found])[0])

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 from accounts.admin.accounts import AccountAdmin, AccountForm
 from accounts.admin.actions import Button, Question, RowActions, confirmed
-from accounts.models import Account, Limit
+from accounts.models import Account, Limit, Role
 from accounts.roles import require_touch
 from activity.templatetags.paceline import account_pill
 from delivery import lifecycle
@@ -136,7 +136,7 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
     @admin.action(description="Connect the selected accounts again", permissions=["view"])
     def connect(self, request: HttpRequest, chosen: Chosen) -> HttpResponse | None:
         def connect(account: Account, *, by: Any) -> None:
-            require_touch(account, by)
+            require_touch(account, by, Role.MANAGE)
             if connection.connect(account, by=by).status == Status.PAIRING:
                 where = reverse("accounts:pair", args=[account.pk])
                 told = format_html('{} is waiting for its code: <a href="{}">pair</a>.', account, where)
@@ -147,7 +147,7 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
     @admin.action(description="Check the connection of the selected accounts", permissions=["view"])
     def check_connection(self, request: HttpRequest, chosen: Chosen) -> HttpResponse | None:
         def check(account: Account, *, by: Any) -> None:
-            require_touch(account, by)
+            require_touch(account, by, Role.SEND)
             looked = connection.look(account)
             if looked.state is not AccountState.WORKING:
                 raise lifecycle.WrongStateError(looked.sentence)

@@ -3,7 +3,7 @@
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Account, User
+from accounts.models import Account, Role, User
 from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import trouble, wakeups
@@ -55,6 +55,8 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
         if by is None and account.health_until and account.health_until > timezone.now():
             _move_account(account, Account.Status.PAUSED, words.paused(account.health_reason), None)
             return account  # its service is back, and its own pause is not over
+        if by is not None:
+            require_touch(account, by, Role.MANAGE)  # it lifts a limit
         record.lift(account, by=by)
     was_offline = account.status == AccountStatus.OFFLINE
     _move_account(account, Account.Status.ACTIVE, "", by)
@@ -72,7 +74,7 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
 @transaction.atomic
 def lift_health(account: Account, *, by: User) -> Account:
     """Let an account send at full speed again that was slowed down or paused for its health; this is recorded."""
-    account = locked_account(account, by)
+    account = locked_account(account, by, Role.MANAGE)
     if account.health == Account.Health.PAUSED:
         return start_account(account, by=by)
     if not record.lift(account, by=by):
@@ -89,13 +91,13 @@ def pause_account(account: Account, *, by: User | None = None) -> Account:
     return stop_account(account, status=Account.Status.PAUSED, reason=who, by=by)
 
 
-def locked_account(account: Account, by: User | None) -> Account:
+def locked_account(account: Account, by: User | None, role: Role = Role.SEND) -> Account:
     """Lock the account until this transaction ends and return it; refuse people who may not change it.
 
     Its runs are locked first, in the order that every other move has: a run, then its accounts.
     """
     if by is not None:
-        require_touch(account, by)
+        require_touch(account, by, role)
     list(open_runs(account).values_list("pk"))
     return Account.objects.select_for_update(no_key=True).get(pk=account.pk)
 

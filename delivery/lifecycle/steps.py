@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from accounts.models import Account, User
+from accounts.models import Account, Role, User
 from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import wakeups
@@ -26,7 +26,7 @@ class WrongStateError(IllegalMoveError):
 def locked(run: Run, by: User | None = None) -> Run:
     """Lock the run until this transaction ends and return it as it is now; refuse people who may not change it."""
     if by is not None:
-        require_touch(run, by)
+        require_touch(run, by, Role.SEND)
     return Run.objects.select_for_update(no_key=True).get(pk=run.pk)
 
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -13,7 +14,7 @@ from accounts.access import seen
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account, GroupSync, OwnLimits, RefusedReports, SenderDomain
 from accounts.profiles import PROFILES
-from accounts.roles import may_touch
+from accounts.roles import rights_on
 from activity.components import plots
 from delivery.inbound import webhooks
 from delivery.pages import account_facts, health_card
@@ -31,7 +32,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
     account = seen(Account.objects.select_related("owner", "status_by"), request, pk)
     context = _now(request, account)
     context |= {
-        "webhook": _webhook(account) if context["may_touch"] else "",
+        "webhook": _webhook(account) if context["may"].manage else "",
         "refused": _refused_lately(account),
         "offer": offer(kind) if (kind := kinds().get(account.transport)) else None,
         "profile": PROFILES[account.profile],
@@ -59,15 +60,17 @@ def now(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _now(request: HttpRequest, account: Account) -> dict[str, object]:
+def _now(request: HttpRequest, account: Account) -> dict[str, Any]:
     moment = timezone.now()
     until = account.first_contacts_until
+    may = rights_on(account, request.user)
     current = account_facts.now_of(account, now=moment)
     return {
         "account": account,
         "now": current,
         "groups_change": current.sync is not None and _is_fresh(current.sync, moment),
-        "may_touch": may_touch(account, request.user),
+        "may": may,
+        "may_act": current.action is not None and may.holds(current.action.role),
         "locked_until": until if until and until > moment else None,
         "capabilities": account_facts.capabilities_of(account),
         "groups": partial(account_facts.group_count, account),  # counted where it is shown

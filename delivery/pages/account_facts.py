@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from accounts import warm_up_plan
-from accounts.models import Account, GroupSync, Limit, Recipient
+from accounts.models import Account, GroupSync, Limit, Recipient, User
 from accounts.models.account import Action
 from accounts.profiles import PROFILES
+from accounts.roles import touchable
 from activity.models import Attempt
 from delivery.limits import lookup, usage
 from delivery.limits.effective import Effective, Source
@@ -82,6 +83,17 @@ def now_of(account: Account, *, now: datetime) -> Now:
 
 def action_of(account: Account) -> NextAction | None:
     return next_action(account, pairs=capabilities_of(account).pairing)
+
+
+def allowed_actions(accounts: Sequence[Account], user: User) -> dict[int, NextAction]:
+    """Return the next action of each account for which there is one and the person may do it."""
+    actions = {account.pk: action for account in accounts if (action := action_of(account)) is not None}
+    rows = Account.objects.filter(pk__in=actions)
+    allowed = {
+        role: set(touchable(rows, user, role).values_list("pk", flat=True))
+        for role in {action.role for action in actions.values()}
+    }
+    return {pk: action for pk, action in actions.items() if pk in allowed[action.role]}
 
 
 def gauges(account: Account, *, now: datetime) -> list[Gauge]:

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.access import touched, user_of
 from accounts.encryption import UnreadableSecretError
-from accounts.models import Account, Limit
+from accounts.models import Account, Limit, Role
 from delivery.engine import wakeups
 from delivery.limits.lookup import merged
 from delivery.limits.own import far_above, save_limits
@@ -24,7 +24,7 @@ from delivery.transports import kinds
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.MANAGE)
     kind = kinds().get(account.transport)
     if kind is None:
         raise Http404
@@ -52,7 +52,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def limits(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one form for each action of the account, beside the current limits and their sources."""
-    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.MANAGE)
     own = {limit.action: limit for limit in Limit.objects.filter(account=account)}
     given = request.POST if request.method == "POST" else None
     shown = [

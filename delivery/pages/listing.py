@@ -9,9 +9,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from accounts.access import user_of
 from accounts.models import Account
 from accounts.paging import page_of
-from accounts.roles import touchable, visible
+from accounts.roles import visible
 from delivery.limits.usage import Gauge
 from delivery.pages import account_facts, health_card
 from delivery.sentences import account_state
@@ -41,16 +42,12 @@ def account_list(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     whys, gauges = account_state.whys(page.rows, now=now), account_facts.day_gauges(page.rows, now=now)
     health = health_card.badges(page.rows, now=now)
-    mine = set(
-        touchable(Account.objects.filter(pk__in=[a.pk for a in page.rows]), request.user).values_list(
-            "pk", flat=True
-        )
-    )
+    allowed = account_facts.allowed_actions(page.rows, user_of(request))
     rows = [
         Row(
             account=account,
             why=whys[account.pk],
-            action=account_facts.action_of(account) if account.pk in mine else None,
+            action=allowed.get(account.pk),
             gauge=gauges.get(account.pk),
             health=health.get(account.pk),
         )

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from accounts.access import touched, user_of
 from accounts.addresses import BadAddressError, canonical
-from accounts.models import Account
+from accounts.models import Account, Role
 from accounts.regions import region_of
 from delivery.pages import account_facts
 from delivery.pages.adding import steps
@@ -41,7 +41,7 @@ class Shown:
 @require_http_methods(["GET", "HEAD", "POST"])
 def pair(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the code to scan (GET), or a code to type for the posted phone number (POST)."""
-    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.MANAGE)
     typed = _typed(request, account) if request.method == "POST" else {}
     account, shown, problem = _look(request, account)
     if account.status == Account.Status.ACTIVE:
@@ -57,7 +57,7 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 def pair_now(request: HttpRequest, pk: int) -> HttpResponse:
     """Return the new code for HTMX, nothing while the code is the same, or a redirect once the account is paired."""
     account, shown, problem = _look(
-        request, touched(Account.objects.select_related("owner", "status_by"), request, pk)
+        request, touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.MANAGE)
     )
     if account.status == Account.Status.ACTIVE:
         messages.success(request, f"{account} is paired and ready to send.")

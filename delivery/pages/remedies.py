@@ -1,15 +1,17 @@
 """The buttons beside a paused run that end the cause of its pause."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 from django.urls import reverse
 
-from accounts.models import Account
+from accounts.models import Account, Role, User
+from accounts.roles import touchable
 from delivery.models import Run, RunAccount
-from delivery.pages.account_facts import action_of
+from delivery.pages.account_facts import allowed_actions
+from delivery.sentences.next_action import NextAction
 from delivery.states import PauseReason, RunStatus
 
 MOST_ACCOUNTS = 3  # with buttons of their own
@@ -26,40 +28,50 @@ class Remedy:
     post: bool = False
 
 
-def remedies_of(run: Run) -> list[Remedy]:
+def remedies_of(run: Run, user: User) -> list[Remedy]:
     """Return what a person can do about the cause of a pause, besides Resume and Cancel."""
-    return remedies_of_all([run])[run.pk]
+    return remedies_of_all([run], user)[run.pk]
 
 
-def remedies_of_all(runs: Sequence[Run]) -> dict[int, list[Remedy]]:
+def remedies_of_all(runs: Sequence[Run], user: User) -> dict[int, list[Remedy]]:
     """Return the remedies of each run; the accounts of all runs are read together."""
     paused = [run.pk for run in runs if run.status == RunStatus.PAUSED and run.canceled_at is None]
     accounts = _accounts(paused)
-    return {run.pk: _remedies(run, accounts) if run.pk in paused else [] for run in runs}
+    every = {account.pk: account for found in accounts.values() for account in found}
+    able = allowed_actions([*every.values()], user) if every else {}
+    managed = _managed([*every], user) if every else set()
+    found: dict[int, list[Remedy]] = {run.pk: [] for run in runs}
+    for run in runs:
+        if run.pk in paused:
+            mine = accounts.get(run.pk, [])
+            found[run.pk] = [*_of_accounts(mine, able), *_of_the_reason(run, mine, managed)]
+    return found
 
 
-def _remedies(run: Run, accounts: Mapping[int, list[Account]]) -> list[Remedy]:
-    mine = accounts.get(run.pk, [])
-    return [*_of_accounts(mine), *_of_the_reason(run, mine)]
+def _managed(accounts: Sequence[int], user: User) -> set[int]:
+    rows = Account.objects.filter(pk__in=accounts)
+    return set(touchable(rows, user, Role.MANAGE).values_list("pk", flat=True))
 
 
-def _of_accounts(accounts: Sequence[Account]) -> Iterator[Remedy]:
+def _of_accounts(accounts: Sequence[Account], able: Mapping[int, NextAction]) -> Iterator[Remedy]:
     """Yield the next action of each account that cannot send, and a link to those in trouble."""
     for account in accounts:
-        action = action_of(account)
+        action = able.get(account.pk)
         if action is not None and account.status != Account.Status.ACTIVE:
             url = reverse(action.url, args=[account.pk])
             yield Remedy(label=f"{action.label} {account}", url=url, icon=action.icon, post=action.post)
-        elif account.trouble_kind or account.archived_at is not None:
+        elif (
+            account.trouble_kind or account.status != Account.Status.ACTIVE or account.archived_at is not None
+        ):
             yield Remedy(label=f"Open {account}", url=_page(account), icon="accounts")
 
 
-def _of_the_reason(run: Run, accounts: Sequence[Account]) -> Iterator[Remedy]:
+def _of_the_reason(run: Run, accounts: Sequence[Account], managed: Collection[int]) -> Iterator[Remedy]:
     match run.pause_reason:
         case PauseReason.ERROR_RATE:
             yield from _of_errors(run)
         case PauseReason.DAILY_CAP:
-            for account in accounts:
+            for account in (each for each in accounts if each.pk in managed):
                 url = reverse("accounts:limits", args=[account.pk])
                 yield Remedy(label=f"Limits of {account}", url=url, icon="gauge")
         case PauseReason.WINDOW_CLOSED:

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import user_of
-from accounts.models import SendingStop, User
+from accounts.models import Role, SendingStop, User
 from accounts.roles import owners_for
 from delivery.recovery import stop_sending
 
@@ -36,7 +36,7 @@ def sending(request: HttpRequest) -> HttpResponse:
         return redirect("sending")
     history = SendingStop.objects.select_related("owner", "stopped_by", "ended_by")
     if not user.is_staff:
-        history = history.filter(Q(owner=None) | Q(owner__in=owners_for(user)))
+        history = history.filter(Q(owner=None) | Q(owner__in=owners_for(user, Role.SEND)))
     return render(
         request, "accounts/sending.html", {"switches": _switches(user), "history": history[:LATEST]}
     )
@@ -44,7 +44,11 @@ def sending(request: HttpRequest) -> HttpResponse:
 
 def _turn(request: HttpRequest, user: User) -> None:
     key = request.POST.get("whose", "")
-    owner = None if key == "all" else get_object_or_404(owners_for(user), pk=key if key.isdecimal() else 0)
+    owner = (
+        None
+        if key == "all"
+        else get_object_or_404(owners_for(user, Role.SEND), pk=key if key.isdecimal() else 0)
+    )
     if request.POST.get("to") == "start":
         done, told = stop_sending.start(owner, by=user), "Sending continues."
     else:
@@ -63,5 +67,5 @@ def _switches(user: User) -> list[Switch]:
     everybody = [Switch(key="all", name="Everybody", stop=stops.get(None))] if user.is_staff else []
     return everybody + [
         Switch(key=str(owner.pk), name=str(owner), stop=stops.get(owner.pk))
-        for owner in owners_for(user)[:MOST_OWNERS]
+        for owner in owners_for(user, Role.SEND)[:MOST_OWNERS]
     ]

@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.access import touched, user_of
-from accounts.models import Account
+from accounts.access import seen, touched, user_of
+from accounts.models import Account, Role
 from delivery import lifecycle
 from delivery.models import RunAccount
 from delivery.sender_domain import check as sender_domain
@@ -36,7 +36,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def connect(request: HttpRequest, pk: int) -> HttpResponse:
     """Start the session of the account; redirect to the pairing page if a code must be scanned."""
-    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.MANAGE)
     try:
         account = connection.connect(account, by=user_of(request))
     except ask.NoAnswerError as error:
@@ -56,7 +56,7 @@ def connect(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def check(request: HttpRequest, pk: int) -> HttpResponse:
-    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.SEND)
     try:
         looked = connection.look(account)
     except ask.NoAnswerError as error:
@@ -71,7 +71,7 @@ def check(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def log_out(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation with the number of runs that would pause, then log out."""
-    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.MANAGE)
     if request.method == "POST":
         return _do(request, pk, connection.log_out, "Logged out. Pair the account again to send.")
     runs = RunAccount.objects.filter(account=account, open=True).count()
@@ -82,7 +82,7 @@ def log_out(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def archive(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation with the number of reminders that use the account, then archive it."""
-    account = touched(Account.objects.select_related("owner", "status_by"), request, pk)
+    account = touched(Account.objects.select_related("owner", "status_by"), request, pk, Role.MANAGE)
     if request.method == "POST":
         return _do(request, pk, archiving.archive, "Account archived.")
     reminders = account.reminder_accounts.count()
@@ -99,7 +99,7 @@ def unarchive(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def check_domain(request: HttpRequest, pk: int) -> HttpResponse:
     """Look up the records of the sender's domain now; a worker does so once a day."""
-    account = touched(Account.objects.select_related("owner"), request, pk)
+    account = touched(Account.objects.select_related("owner"), request, pk, Role.SEND)
     found = sender_domain.check(account)
     if found.trouble:
         messages.error(request, f"{found.trouble}. Try again later.")
@@ -133,8 +133,11 @@ def renew_webhook(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _do(request: HttpRequest, pk: int, move: Callable[..., object], done: str) -> HttpResponse:
-    """Do one action and show its result. A second press finds another state, and shows why nothing was done."""
-    account, by = touched(Account.objects.select_related("owner", "status_by"), request, pk), user_of(request)
+    """Do one action and show its result; the action itself asks for the role that it needs.
+
+    A second press finds another state, and shows why nothing was done.
+    """
+    account, by = seen(Account.objects.select_related("owner", "status_by"), request, pk), user_of(request)
     try:
         move(account, by=by)
     except (lifecycle.WrongStateError, ask.NoAnswerError) as error:

@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from accounts.models import Account, SendingStop, TeamMate, User
+from accounts.models import Account, Role, SendingStop, TeamMate, User
 from accounts.roles import owners_for
 from delivery.states import WaitReason
 
@@ -107,7 +107,7 @@ def may_stop(owner: User | None, user: User) -> bool:
     """Return whether a person may stop this: staff stop everybody; an owner and their team stop the owner's sending."""
     if owner is None:
         return user.is_staff
-    return owners_for(user).filter(pk=owner.pk).exists()
+    return owners_for(user, Role.SEND).filter(pk=owner.pk).exists()
 
 
 def _require(owner: User | None, by: User | None) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from accounts.models import Account
+from accounts.models import Account, Role
 from delivery.states import AccountStatus
 
 
@@ -15,6 +15,7 @@ class NextAction:
     url: str
     icon: str
     post: bool = True
+    role: Role = Role.MANAGE  # which a person needs for it
 
 
 def next_action(account: Account, *, pairs: bool) -> NextAction | None:
@@ -25,8 +26,15 @@ def next_action(account: Account, *, pairs: bool) -> NextAction | None:
         AccountStatus.PAIRING: NextAction(
             label="Show the code", url="accounts:pair", icon="pairing", post=False
         ),
-        AccountStatus.PAUSED: NextAction(label="Resume", url="accounts:resume", icon="play"),
+        AccountStatus.PAUSED: NextAction(
+            label="Resume", url="accounts:resume", icon="play", role=role_to_start(account)
+        ),
         AccountStatus.OFFLINE: NextAction(label="Reconnect", url="accounts:connect", icon="retry"),
         AccountStatus.FLAGGED: NextAction(label="Reconnect", url="accounts:connect", icon="retry"),
     }
     return None if account.archived_at is not None else actions.get(account.status)
+
+
+def role_to_start(account: Account) -> Role:
+    """Return the role that starting an account needs: one that is paused for its health is a limit to lift."""
+    return Role.MANAGE if account.health == Account.Health.PAUSED else Role.SEND

@@ -3,7 +3,7 @@
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from accounts.models import Account, User
+from accounts.models import Account, Role, User
 from accounts.roles import require_touch
 from delivery import lifecycle
 from delivery.lifecycle.accounts import locked_account
@@ -13,7 +13,7 @@ from delivery.models import RunAccount
 @transaction.atomic
 def archive(account: Account, *, by: User) -> Account:
     """Archive the account, and pause it first if it could send. Refuse while open runs need it."""
-    account = locked_account(account, by)  # so that no run is fired from it meanwhile
+    account = locked_account(account, by, Role.MANAGE)  # so that no run is fired from it meanwhile
     waiting = RunAccount.objects.filter(account=account, open=True).count()
     if waiting:
         runs = "1 run is" if waiting == 1 else f"{waiting} runs are"
@@ -31,7 +31,7 @@ def unarchive(account: Account, *, by: User) -> None:
 
     Refuse where another account uses its session now.
     """
-    require_touch(account, by)
+    require_touch(account, by, Role.MANAGE)
     try:
         with transaction.atomic():
             Account.objects.filter(pk=account.pk).update(archived_at=None)

@@ -14,7 +14,7 @@ from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from accounts.models import Account, User
+from accounts.models import Account, Role, User
 from accounts.models.account import new_webhook
 from accounts.roles import require_touch
 from config.long_tasks import one_pass
@@ -71,7 +71,7 @@ def connect(account: Account, *, by: User | None) -> Account:
     where to report.
     """
     if by is not None:
-        require_touch(account, by)
+        require_touch(account, by, Role.MANAGE)
     with _remembering(account), ask.line_to(account) as line:
         Account.objects.filter(pk=account.pk).update(reports_tried_at=timezone.now())
         kept = line.ask(lambda transport: transport.log_in())
@@ -146,7 +146,7 @@ def _forget(account: Account) -> None:
 
 def log_out(account: Account, *, by: User) -> Account:
     """Make the service forget the pairing; pause the account's runs. Raise NoAnswerError."""
-    require_touch(account, by)
+    require_touch(account, by, Role.MANAGE)
     ask.ask(account, lambda transport: transport.disconnect())
     Account.objects.filter(pk=account.pk).update(session_at=timezone.now())
     return lifecycle.stop_account(account, status=AccountStatus.UNPAIRED, reason=f"logged out by {by}", by=by)
@@ -154,7 +154,7 @@ def log_out(account: Account, *, by: User) -> Account:
 
 def renew_webhook(account: Account, *, by: User) -> Account:
     """Give the account another address and secret; reports to the old ones are refused. Raise NoAnswerError."""
-    require_touch(account, by)
+    require_touch(account, by, Role.MANAGE)
     account.webhook, account.reports_to = new_webhook(), ""
     account.save(update_fields=["webhook", "reports_to"])
     try:
@@ -166,13 +166,13 @@ def renew_webhook(account: Account, *, by: User) -> Account:
 
 def pairing(account: Account, *, by: User) -> Pairing | None:
     """Return the code to scan now, None while the service has none yet; raise NoAnswerError."""
-    require_touch(account, by)
+    require_touch(account, by, Role.MANAGE)
     return ask.ask(account, lambda transport: transport.pairing())
 
 
 def pairing_code(account: Account, phone: str, *, by: User) -> str:
     """Return the code to type on the phone with that number; raise NoAnswerError."""
-    require_touch(account, by)
+    require_touch(account, by, Role.MANAGE)
     return ask.ask(account, lambda transport: transport.pairing_code(phone))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts.models import Account, User
+from accounts.models import Account, Role, User
 from accounts.roles import require_touch
 from delivery import live, notifications
 from delivery.engine import wakeups
@@ -78,7 +78,7 @@ def lock(account: Account, *, at: datetime, until: datetime | None) -> None:
 @transaction.atomic
 def unlock(account: Account, *, by: User) -> None:
     """End the lock, because a person says that first contacts work again: those that waited may leave now."""
-    require_touch(account, by)
+    require_touch(account, by, Role.MANAGE)
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.first_contacts_until is None:
         return

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.addresses import Address, BadAddressError, canonical
-from accounts.models import Account, GroupSync, Recipient, User
+from accounts.models import Account, GroupSync, Recipient, Role, User
 from accounts.roles import require_touch
 from activity import counters
 from activity.storable import storable
@@ -34,7 +34,7 @@ KINDS = (Recipient.Kind.GROUP, Recipient.Kind.ROOM)
 def start(account: Account, *, by: User | None) -> GroupSync:
     """Start reading the groups; return the sync, or the one that is under way already."""
     if by is not None:
-        require_touch(account, by)
+        require_touch(account, by, Role.WRITE)
     _end_dead(account)
     try:
         with transaction.atomic():

@@ -33,7 +33,7 @@ def action_buttons(context: Context, run: Run, *verbs: str) -> dict[str, Any]:
 @register.inclusion_tag("runs/_remedies.html", takes_context=True)
 def remedies(context: Context, run: Run) -> dict[str, Any]:
     """Show the buttons that end the cause of a run's pause."""
-    return {"remedies": remedies_of(run), "csrf_token": context.get("csrf_token")}
+    return {"remedies": remedies_of(run, context["user"]), "csrf_token": context.get("csrf_token")}
 
 
 @register.filter

@@ -20,7 +20,7 @@ from django.db import DatabaseError, connection
 
 from accounts import own_addresses
 from accounts.encryption import UnreadableSecretError
-from accounts.models import Account, TestMessage, User
+from accounts.models import Account, Role, TestMessage, User
 from accounts.own_addresses import NotAllowedError, TakenOverError
 from accounts.roles import may_touch, require_touch
 from activity.models import Attempt
@@ -57,7 +57,7 @@ def ask(trial: Trial, *, by: User) -> Trial:
     people, where nothing may be sent to the address or from the account.
     """
     account = Account.objects.get(pk=trial.account_id)
-    require_touch(account, by)
+    require_touch(account, by, Role.SEND)
     if why := _stopped(account):
         raise NotAllowedError(why)
     kept = store.keep_once(trial)
@@ -148,7 +148,7 @@ def _why_not(message: TestMessage | None, lease: Lease) -> str:
     message.person.refresh_from_db(fields=["is_active", "is_staff"])
     if account.fence != lease.fence:
         return "Another worker took the account over. Try again."
-    if not may_touch(account, message.person):
+    if not may_touch(account, message.person, Role.SEND):
         return f"You may not send from {account} any more."
     if (stop := stop_sending.stop_of(account.owner_id)) is not None:
         return stop.sentence()

@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import require_touch
 from delivery import audience
 from reminders.headcount import account_ids, follow_ups_of
@@ -37,7 +37,7 @@ def content_of(reminder: Reminder) -> str:
 
 def require_content(reminder: Reminder, content: str, *, by: User) -> None:
     """Raise ChangedError where this is not the fingerprint of the reminder; lock it until the transaction ends."""
-    require_touch(reminder, by)
+    require_touch(reminder, by, Role.SEND)
     found = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
     if content_of(found) != content:
         raise ChangedError(

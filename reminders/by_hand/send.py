@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import require_touch
 from delivery.models import Run
 from reminders import headcount
@@ -26,7 +26,7 @@ def send(
 ) -> Run | LastLook:
     """Send it and return the run, or return the question that a person must answer first."""
     if by is not None:
-        require_touch(reminder, by)
+        require_touch(reminder, by, Role.SEND)
     refuse_drafts(reminder)
     if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
         return known  # the button was pressed twice

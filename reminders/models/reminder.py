@@ -5,7 +5,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
-from accounts.models import Account, Recipient, Tag
+from accounts.models import Account, Recipient, Role, Tag
 from accounts.models.account import Action, Channel
 from accounts.zones import validate_zone
 from reminders.models.media import Media
@@ -210,6 +210,11 @@ class Reminder(models.Model):
 
     def __str__(self) -> str:
         return self.name or f"Reminder {self.pk}"
+
+    @property
+    def role_to_edit(self) -> Role:
+        """Return the role that a change needs: what is not a draft any more may be sent at any moment."""
+        return Role.WRITE if self.status == Reminder.Status.DRAFT else Role.SEND
 
 
 class ReminderAccount(models.Model):

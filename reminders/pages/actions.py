@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.access import seen, touched, user_of
+from accounts.models import Role
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import drafts, scheduling
@@ -21,14 +22,14 @@ from reminders.fire import key_of
 from reminders.forecast import forecast
 from reminders.headcount import recount
 from reminders.models import Reminder
+from reminders.pages.editing import edited
 
 
 @login_required
 @require_POST
 def duplicate(request: HttpRequest, pk: int) -> HttpResponse:
-    copy = drafts.duplicate(
-        touched(Reminder.objects.select_related("owner"), request, pk), by=user_of(request)
-    )
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk, Role.WRITE)
+    copy = drafts.duplicate(reminder, by=user_of(request))
     messages.success(request, "This is the copy, saved as a draft. Choose when to send it.")
     return redirect("reminders:message", copy.pk)
 
@@ -36,7 +37,7 @@ def duplicate(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def archive(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     try:
         drafts.archive(reminder, by=user_of(request))
     except NotPossibleError as error:
@@ -51,7 +52,7 @@ def archive(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def unarchive(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     drafts.unarchive(reminder, by=user_of(request))
     messages.success(request, f"{reminder} is unarchived.")
     return redirect("reminders:page", pk)
@@ -60,7 +61,7 @@ def unarchive(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def discard(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     if request.method != "POST":
         return render(request, "reminders/discard.html", {"reminder": reminder})
     try:
@@ -75,7 +76,8 @@ def discard(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def switch_off(request: HttpRequest, pk: int) -> HttpResponse:
-    scheduling.switch_off(touched(Reminder.objects.select_related("owner"), request, pk), by=user_of(request))
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk, Role.SEND)
+    scheduling.switch_off(reminder, by=user_of(request))
     messages.success(request, "Switched off. Nothing is sent until you schedule it again.")
     return redirect("reminders:page", pk)
 
@@ -84,7 +86,7 @@ def switch_off(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask first, with all that a person should see before it leaves. The form's key makes two clicks one run."""
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = touched(Reminder.objects.select_related("owner"), request, pk, Role.SEND)
     if request.method != "POST":
         return look_page(request, last_look(reminder, now=timezone.now()))
     try:

@@ -13,14 +13,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from accounts.access import touched, user_of
+from accounts.access import user_of
 from accounts.generics import ModelForm
 from accounts.models import User
-from accounts.roles import require_touch
 from delivery.wordings import as_plain, why_not
+from reminders.drafts import locked_to_edit
 from reminders.headcount import headcount, lacks, texts_of
 from reminders.models import FollowUpStep, Reminder
 from reminders.models.followup import Urgency
+from reminders.pages.editing import edited
 
 MOST_STEPS = 3
 LONGEST_TEXT = 4096
@@ -100,8 +101,7 @@ class NumbersForm(ModelForm[Reminder]):
 @transaction.atomic
 def save(reminder: Reminder, steps: Sequence[TypedStep], *, by: User) -> None:
     """Save these steps and delete all others. A kept step is changed in place, so nobody gets it twice."""
-    require_touch(reminder, by)
-    Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
+    locked_to_edit(reminder, by=by)
     FollowUpStep.objects.filter(reminder=reminder).exclude(
         position__in=[step.position for step in steps]
     ).delete()
@@ -121,7 +121,7 @@ def save(reminder: Reminder, steps: Sequence[TypedStep], *, by: User) -> None:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def steps(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     typed = request.POST if request.method == "POST" else None
     known = {step.position: step for step in reminder.follow_up_steps.all()}
     forms_ = [

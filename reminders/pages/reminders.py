@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from accounts.access import seen
 from accounts.paging import page_of
-from accounts.roles import may_touch, visible
+from accounts.roles import rights_on, visible
 from delivery.models import Run
 from delivery.progress import progress_of_all
 from delivery.states import RunStatus
@@ -61,9 +61,11 @@ def reminder(request: HttpRequest, pk: int) -> HttpResponse:
         share.account for share in found.reminder_accounts.select_related("account").order_by("position")
     ]
     parts = [typed_of(part) for part in _first_parts(found)]
+    may = rights_on(found, request.user)
     context = {
         "reminder": found,
-        "may_touch": may_touch(found, request.user),
+        "may": may,
+        "may_edit": may.write if found.status == Reminder.Status.DRAFT else may.send,
         "paused": [run for run in open_runs if run.shown_status == RunStatus.PAUSED],
         "running": progress_of_all([run for run in open_runs if run.shown_status != RunStatus.PAUSED]),
         "accounts": accounts,

@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Account, Recipient, User
+from accounts.models import Account, Recipient, Role, User
 from accounts.roles import require_touch
 from delivery.fanout import Firing, make_run
 from delivery.lifecycle import WrongStateError
@@ -50,7 +50,7 @@ def send(letter: Letter, *, by: User) -> RunTarget:
     """
     recipient = letter.recipient
     for row in (recipient, *letter.accounts):
-        require_touch(row, by)
+        require_touch(row, by, Role.SEND)
     if why := why_not(letter):
         raise NotPossibleError(why)
     account = pick(letter.accounts, recipient, now=timezone.now())

@@ -72,6 +72,7 @@ REFUSALS = [
     doubled("two people with one user name", "accounts_user_username_key", UserFactory, "username"),
     doubled("a team mate twice in one team", "teammate_once", TeamMateFactory, "owner", "mate"),
     changed("a team mate of oneself", "teammate_not_self", TeamMateFactory, mate=F("owner")),
+    changed("a team mate with an unknown role", "teammate_role_known", TeamMateFactory, role="rule"),
     changed("a team mate with an unknown access", "teammate_access_known", TeamMateFactory, access="rule"),
     doubled("two open stops of one owner", "sending_stop_one_at_a_time", SendingStopFactory, "owner"),
     # Accounts

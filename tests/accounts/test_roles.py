@@ -8,6 +8,8 @@ from django.apps import apps
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accounts.models import (
     Account,
@@ -24,6 +26,7 @@ from accounts.models import (
     Recipient,
     RefusedReports,
     ResultFeed,
+    Role,
     SenderDomain,
     SendingStop,
     Tag,
@@ -32,7 +35,16 @@ from accounts.models import (
     User,
     Webhook,
 )
-from accounts.roles import NEVER_SHARED, may_touch, owner_path, require_touch, touchable, visible
+from accounts.roles import (
+    NEVER_SHARED,
+    may_touch,
+    owner_path,
+    owners_for,
+    require_touch,
+    rights_on,
+    touchable,
+    visible,
+)
 from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
@@ -86,15 +98,28 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
 People = Mapping[str, User | AnonymousUser]
 
 
+# The people whom each role includes, beside the owner and staff.
+HOLDERS = {
+    Role.READ: {"reader", "writer", "sender", "mate"},
+    Role.WRITE: {"writer", "sender", "mate"},
+    Role.SEND: {"sender", "mate"},
+    Role.MANAGE: {"mate"},
+}
+
+
 @pytest.fixture
-def people(owner: User, mate: User, reader: User, stranger: User, staff: User) -> People:
+def people(
+    owner: User, mate: User, sender: User, writer: User, reader: User, stranger: User, staff: User
+) -> People:
     return {
         "owner": owner,
         "mate": mate,
+        "sender": sender,
+        "writer": writer,
         "reader": reader,
         "stranger": stranger,
         "staff": staff,
-        "a mate who left": f.TeamMateFactory.create(owner=owner, operate=True, mate__inactive=True).mate,
+        "a mate who left": f.TeamMateFactory.create(owner=owner, manage=True, mate__inactive=True).mate,
         "a staff member who left": f.StaffFactory.create(inactive=True),
         "nobody": AnonymousUser(),
     }
@@ -127,26 +152,37 @@ def test_each_model_has_a_path_to_its_owner_and_a_row_to_test_it_with(model: typ
 
 
 @every_model
-def test_owner_team_and_staff_see_a_row_and_nobody_else_does(
+def test_a_row_is_seen_by_its_owner_the_team_and_staff_alone(
     model: type[Model], people: People, owner: User
 ) -> None:
     row = ROW_OF[model](owner)
     seen_by = {
         name for name, person in people.items() if row in visible(model._default_manager.all(), person)
     }
-    assert seen_by == ({"owner", "mate", "reader", "staff"} if is_shared(model) else {"owner", "staff"})
+    assert seen_by == {"owner", "staff"} | (HOLDERS[Role.READ] if is_shared(model) else set())
 
 
+@pytest.mark.parametrize("role", Role)
 @every_model
-def test_owner_operating_mate_and_staff_touch_a_row_and_nobody_else_does(
+def test_a_role_is_held_by_the_owner_staff_and_the_mates_whose_role_includes_it(
+    model: type[Model], role: Role, people: People, owner: User
+) -> None:
+    row = ROW_OF[model](owner)
+    rows = model._default_manager.all()
+    touched_by = {name for name, person in people.items() if row in touchable(rows, person, role)}
+    assert touched_by == {"owner", "staff"} | (HOLDERS[role] if is_shared(model) else set())
+    assert touched_by == {name for name, person in people.items() if may_touch(row, person, role)}
+
+
+@every_shared_model
+def test_the_rights_that_a_page_shows_are_those_that_an_action_asks_for(
     model: type[Model], people: People, owner: User
 ) -> None:
     row = ROW_OF[model](owner)
-    touched_by = {
-        name for name, person in people.items() if row in touchable(model._default_manager.all(), person)
-    }
-    assert touched_by == ({"owner", "mate", "staff"} if is_shared(model) else {"owner", "staff"})
-    assert touched_by == {name for name, person in people.items() if may_touch(row, person)}
+    for person in people.values():
+        rights = rights_on(row, person)
+        asked = {role: may_touch(row, person, role) for role in (Role.WRITE, Role.SEND, Role.MANAGE)}
+        assert [rights.write, rights.send, rights.manage] == [*asked.values()]
 
 
 @every_shared_model
@@ -154,20 +190,50 @@ def test_who_may_not_touch_a_row_is_refused_with_a_sentence(
     model: type[Model], people: People, owner: User
 ) -> None:
     row = ROW_OF[model](owner)
-    require_touch(row, people["mate"])
-    for name in people.keys() - {"owner", "mate", "staff"}:
-        with pytest.raises(PermissionDenied, match=r"You may not change .*\. Ask its owner"):
-            require_touch(row, people[name])
+    for role in (Role.WRITE, Role.SEND, Role.MANAGE):
+        for name in people.keys() & {"owner", "staff", *HOLDERS[role]}:
+            require_touch(row, people[name], role)
+        for name in people.keys() - {"owner", "staff", *HOLDERS[role]}:
+            with pytest.raises(PermissionDenied, match=f"You may not change .* Ask its owner .*{role.label}"):
+                require_touch(row, people[name], role)
 
 
-def test_a_mate_cannot_raise_their_own_access(owner: User, mate: User) -> None:
+@given(role=st.sampled_from(Role), other=st.sampled_from(Role))
+def test_roles_include_each_other_in_one_order(role: Role, other: Role) -> None:
+    assert role in role.holders
+    assert Role.MANAGE in role.holders
+    assert (other in role.holders) or (role in other.holders)
+    assert set(other.holders) <= set(role.holders) if other in role.holders else True
+
+
+def test_the_release_before_never_gives_more_than_the_role(owner: User, db: None) -> None:
+    shares = [f.TeamMateFactory.create(owner=owner, role=role) for role in Role]
+    assert [share.access for share in shares] == ["read", "read", "read", "operate"]
+    share = shares[-1]
+    share.role = Role.SEND
+    share.save(update_fields=["role"])
+    share.refresh_from_db()
+    assert share.access == "read"
+
+
+def test_a_mate_cannot_raise_their_own_role(owner: User, mate: User) -> None:
     with pytest.raises(PermissionDenied):
-        require_touch(TeamMate.objects.get(owner=owner, mate=mate), mate)
+        require_touch(TeamMate.objects.get(owner=owner, mate=mate), mate, Role.WRITE)
 
 
 def test_people_see_and_touch_themselves_alone(owner: User, mate: User, stranger: User) -> None:
     assert list(visible(User.objects.all(), mate)) == [mate]
-    assert list(touchable(User.objects.all(), stranger)) == [stranger]
+    assert list(touchable(User.objects.all(), stranger, Role.MANAGE)) == [stranger]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_things_are_added_for_owners_who_gave_the_role(role: Role, people: People, owner: User) -> None:
+    added_by = {
+        name
+        for name, person in people.items()
+        if isinstance(person, User) and person.is_active and owner in owners_for(person, role)
+    }
+    assert added_by == {"owner", "staff", *HOLDERS[role]}
 
 
 def test_sharing_goes_one_way(owner: User, mate: User) -> None:
@@ -181,7 +247,7 @@ def test_a_mate_of_two_owners_sees_both_and_each_row_once(owner: User, mate: Use
     assert sorted(visible(Account.objects.all(), mate).values_list("pk", flat=True)) == [
         row.pk for row in rows
     ]
-    assert other.accounts.get() not in touchable(Account.objects.all(), mate)
+    assert other.accounts.get() not in touchable(Account.objects.all(), mate, Role.WRITE)
 
 
 def test_what_was_filtered_before_stays_filtered(owner: User, staff: User) -> None:

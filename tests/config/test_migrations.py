@@ -109,6 +109,14 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
             "It is about columns that the release before does not write; empty ones keep the rule."
         ),
     },
+    ("accounts", "0025_roles"): {
+        "adds the rule teammate_role_known to accounts_teammate": (
+            "It is about a column that the release before does not write; its default keeps the rule."
+        ),
+        "changes rows of accounts_teammate": (
+            "Only the new column, which the release before does not read, and of a table with a few rows."
+        ),
+    },
     ("delivery", "0018_success_without_left_out"): {
         "adds the rule run_success_is_all_sent to delivery_run": (
             "It is looser than the one that it replaces: each success of the release before has left nobody out."

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import local_address, touched, user_of
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.roles import touchable, visible
 from activity.pages.runs.filters import RunFilters
 from delivery.models import Run, RunTarget
@@ -28,7 +28,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
     action = ACTIONS[verb]
     if request.method != "POST" and not action.gives_up:
         return HttpResponseNotAllowed(["POST"])
-    run = touched(Run.objects.select_related("reminder", "owner"), request, pk)
+    run = touched(Run.objects.select_related("reminder", "owner"), request, pk, Role.SEND)
     return _answer(request, action, [run], back=_next(request) or reverse("runs:page", args=[run.pk]))
 
 
@@ -36,7 +36,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
 @require_POST
 def act_on_target(request: HttpRequest, pk: int, target: int, verb: str) -> HttpResponse:
     """Do one action to one message of a run."""
-    run = touched(Run.objects.select_related("reminder", "owner"), request, pk)
+    run = touched(Run.objects.select_related("reminder", "owner"), request, pk, Role.SEND)
     rows = RunTarget.objects.filter(run=run).select_related("run", "recipient", "account")
     found = get_object_or_404(rows, pk=target)
     _show(request, do_each(TARGET_ACTIONS[verb], [found], by=user_of(request)))
@@ -65,7 +65,7 @@ def act_on_many(request: HttpRequest) -> HttpResponse:
 
 def matching(filters: RunFilters, status: str, user: User) -> QuerySet[Run]:
     """Return all runs that the filters find and that the person may change, the newest first."""
-    return filters.runs(touchable(Run.objects.order_by("-pk"), user), status)
+    return filters.runs(touchable(Run.objects.order_by("-pk"), user, Role.SEND), status)
 
 
 def _answer(request: HttpRequest, action: Action[Run], runs: list[Run], *, back: str) -> HttpResponse:

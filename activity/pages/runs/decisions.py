@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from accounts.access import touched, user_of
+from accounts.models import Role
 from delivery.lifecycle.causes import Cause, of_cause
 from delivery.models import Run, RunTarget
 from delivery.run_actions import BATCHES, Action, decide
@@ -22,7 +23,7 @@ from delivery.states import TargetStatus
 def decide_about_many(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
     """Do one action to many messages, after the person has confirmed their number."""
     action, cause = BATCHES[verb], cause_in(request.POST)
-    run = touched(Run.objects.select_related("reminder", "owner"), request, pk)
+    run = touched(Run.objects.select_related("reminder", "owner"), request, pk, Role.SEND)
     back = f"{reverse('runs:page', args=[run.pk])}?status={status_of(action)}#targets"
     if "confirmed" not in request.POST:
         context = {

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import touched, user_of
+from accounts.models import Role
 from delivery import lifecycle
 from delivery.models import Run
 from delivery.run_actions import wait_words
@@ -27,7 +28,7 @@ class HoursForm(forms.Form):
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def hours(request: HttpRequest, pk: int) -> HttpResponse:
-    run = touched(Run.objects.select_related("reminder", "owner"), request, pk)
+    run = touched(Run.objects.select_related("reminder", "owner"), request, pk, Role.SEND)
     shown = {"start": run.window_start_hour, "end": run.window_end_hour}
     form = HoursForm(request.POST) if request.method == "POST" else HoursForm(initial=shown)
     if request.method == "POST" and form.is_valid():

@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from accounts.access import user_of
+from accounts.models import Role
 from accounts.paging import page_of
 from accounts.roles import touchable, visible
 from activity.models import Attempt
@@ -29,7 +30,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     rows = filters.runs(visible(Run.objects.all(), person), chosen)
     page = page_of(rows.select_related("owner").defer("parts"), request.GET, newest_first=True)
     on_page = Run.objects.filter(pk__in=[run.pk for run in page.rows])
-    mine = set(touchable(on_page, person).values_list("pk", flat=True))
+    mine = set(touchable(on_page, person, Role.SEND).values_list("pk", flat=True))
     absent = "archive" if chosen == ARCHIVED else "unarchive"
     context = {
         "page": page,

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_GET
 
 from accounts.access import seen
 from accounts.downloads import csv_response
+from accounts.models import Role
 from accounts.roles import may_touch
 from activity.pages.runs import results
 from activity.pages.runs.target_list import target_list
@@ -32,7 +33,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "open": found.status in OPEN_RUN,
         "progress": progress_of(found),
         "forecast": forecast_run(found, now=timezone.now()),
-        "may_touch": may_touch(found, request.user),
+        "may_touch": may_touch(found, request.user, Role.SEND),
         "actions": suiting(found),
         "target_actions": list(TARGET_ACTIONS.values()),
         "targets": listed,

@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from accounts.access import touched, user_of
+from accounts.access import user_of
 from accounts.models import User
 from delivery.parts import values_of
 from reminders import drafts
@@ -16,6 +16,7 @@ from reminders.audience import some_of
 from reminders.drafts import NotPossibleError
 from reminders.headcount import Texts, follow_ups_of, headcount, lacks
 from reminders.models import Part, Reminder
+from reminders.pages.editing import edited
 from reminders.pages.wizard.message_form import MessageForm
 from reminders.pages.wizard.steps import frame
 from reminders.preview import preview
@@ -37,7 +38,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def message(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     if request.method != "POST":
         return _page(request, reminder, _saved_form(request, reminder))
     form = MessageForm(reminder, request.POST, request.FILES)
@@ -62,7 +63,7 @@ def message(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def message_preview(request: HttpRequest, pk: int) -> HttpResponse:
     """Return the preview of the typed message, requested while typing; a draft is saved at the same time."""
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     form = MessageForm(reminder, request.POST)
     if form.is_valid() and reminder.status == Reminder.Status.DRAFT:
         _save(form, by=user_of(request))

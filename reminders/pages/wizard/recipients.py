@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from accounts.access import touched, user_of
+from accounts.access import user_of
 from accounts.models import Account, Recipient
 from accounts.models.recipient import RecipientQuerySet
 from accounts.paging import page_of
@@ -23,6 +23,7 @@ from reminders import audience
 from reminders.drafts import ACTIONS, NotPossibleError
 from reminders.headcount import account_ids, headcount, number_of
 from reminders.models import Reminder
+from reminders.pages.editing import edited
 from reminders.pages.wizard import picker
 from reminders.pages.wizard.steps import frame
 
@@ -33,7 +34,7 @@ SHOWS = ("all", "chosen", "excluded")
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def recipients(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     if request.method != "POST":
         return _page(request, reminder, request.GET)
     asked = _Asked(request.POST)

@@ -11,7 +11,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from accounts.access import touched, user_of
+from accounts.access import user_of
+from accounts.models import Role
+from accounts.roles import may_touch
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import scheduling
@@ -22,6 +24,7 @@ from reminders.forecast import forecast
 from reminders.headcount import headcount
 from reminders.models import Reminder
 from reminders.pages.actions import look_page
+from reminders.pages.editing import edited
 from reminders.pages.wizard import trial
 from reminders.pages.wizard.checklist import button, checklist
 from reminders.pages.wizard.forecast_plot import draw
@@ -33,7 +36,7 @@ from reminders.schedule_words import timing_of
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def review(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     if request.method != "POST":
         return _page(request, reminder)
     match request.POST.get("do"):
@@ -100,6 +103,7 @@ def _page(
         "why_not_now": why_not_now(reminder, now),
         "by_hand": reminder.schedule == Reminder.Schedule.BY_HAND,
         "key": uuid4(),
+        "may_send": may_touch(reminder, request.user, Role.SEND),
         "trial": form or trial.form_of(request, reminder, points.accounts),
     }
     return render(request, "reminders/wizard/review.html", context)

@@ -9,12 +9,13 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from accounts import own_addresses
-from accounts.access import touched, user_of
+from accounts.access import user_of
 from accounts.models import Account, Recipient, User
 from delivery.trial import store
 from delivery.trial.store import Trial, TrialState
 from reminders.drafts import NotPossibleError
 from reminders.models import Reminder
+from reminders.pages.editing import edited
 from reminders.trial import (
     SAMPLE_VALUES,
     NotConfirmedError,
@@ -44,7 +45,7 @@ class Form:
 @require_GET
 def test_result(request: HttpRequest, pk: int, trial: str) -> HttpResponse:
     """Show the result of a test; the page asks until it is known."""
-    found = _trial(touched(Reminder.objects.select_related("owner"), request, pk), trial)
+    found = _trial(edited(request, pk), trial)
     return render(request, "reminders/wizard/_test_result.html", {"test": found})
 
 

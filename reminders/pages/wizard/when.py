@@ -7,10 +7,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.access import touched, user_of
+from accounts.access import user_of
 from reminders import scheduling
 from reminders.forecast import forecast
 from reminders.models import Reminder
+from reminders.pages.editing import edited
 from reminders.pages.wizard.steps import frame
 from reminders.pages.wizard.when_form import WhenForm
 from reminders.readiness import NotReadyError
@@ -20,7 +21,7 @@ from reminders.schedule_words import timing_of
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def when(request: HttpRequest, pk: int) -> HttpResponse:
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     if request.method != "POST":
         return _page(request, reminder, WhenForm(instance=reminder))
     form = WhenForm(request.POST, instance=reminder)
@@ -35,14 +36,14 @@ def when(request: HttpRequest, pk: int) -> HttpResponse:
     elif verb == "back":
         _keep_what_is_valid(reminder, form)
         return redirect("reminders:recipients", pk)
-    return _page(request, touched(Reminder.objects.select_related("owner"), request, pk), form)
+    return _page(request, edited(request, pk), form)
 
 
 @login_required
 @require_POST
 def when_preview(request: HttpRequest, pk: int) -> HttpResponse:
     """Return the chosen schedule in words, requested while choosing; of a draft, all that is valid is saved."""
-    reminder = touched(Reminder.objects.select_related("owner"), request, pk)
+    reminder = edited(request, pk)
     form = WhenForm(request.POST, instance=reminder)
     valid, saved = form.is_valid(), reminder.status == Reminder.Status.DRAFT
     _keep_what_is_valid(reminder, form)

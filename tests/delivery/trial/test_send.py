@@ -226,7 +226,7 @@ def test_a_stranger_and_a_reader_send_nothing(stage: Stage, stranger: User, kind
 
 def test_an_address_that_is_not_confirmed_gets_nothing(stage: Stage) -> None:
     account = stage.account()
-    mate = TeamMateFactory.create(owner=stage.owner, operate=True).mate
+    mate = TeamMateFactory.create(owner=stage.owner, manage=True).mate
     own(account, mate)  # who confirmed it for themselves alone
     with pytest.raises(NotAllowedError, match="not confirmed"):
         send.ask(trial(account), by=stage.owner)
@@ -251,7 +251,7 @@ def test_a_code_arrives_and_opens_the_address_for_tests(stage: Stage) -> None:
 
 def test_two_people_have_codes_of_their_own(stage: Stage) -> None:
     account = stage.account()
-    mate = TeamMateFactory.create(owner=stage.owner, operate=True).mate
+    mate = TeamMateFactory.create(owner=stage.owner, manage=True).mate
     ask(stage, code_trial(account))
     send.ask(second := code_trial(account, person_id=mate.pk), by=mate)
     send.send(second.id)
@@ -300,7 +300,7 @@ def test_who_opts_out_between_two_parts_gets_no_more(stage: Stage, monkeypatch: 
 
 def test_who_lost_their_access_meanwhile_sends_nothing(stage: Stage) -> None:
     account = stage.account()
-    share = TeamMateFactory.create(owner=stage.owner, operate=True)
+    share = TeamMateFactory.create(owner=stage.owner, manage=True)
     own(account, share.mate)
     asked = send.ask(trial(account, person_id=share.mate.pk), by=share.mate)
     share.delete()

@@ -162,7 +162,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_kept(
 def test_only_who_may_touch_a_reminder_writes_its_steps(client: Client, owner: User) -> None:
     reminder = ReminderFactory.create(owner=owner)
     reader = TeamMateFactory.create(owner=owner).mate
-    operator = TeamMateFactory.create(owner=owner, operate=True).mate
+    operator = TeamMateFactory.create(owner=owner, manage=True).mate
     for person, status in ((reader, 403), (operator, 302), (OperatorFactory.create(), 404)):
         client.force_login(person)
         assert client.post(f"/reminders/{reminder.pk}/follow-ups", typed()).status_code == status
