@@ -65,7 +65,7 @@ ASKED_FIRST = frozenset({"accounts.Recipient", "activity.Attempt"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """What a person may do with one row, for pages that show or hide buttons."""
+    """The rights of a person to one row, for pages that show or hide buttons."""
 
     write: bool = False
     send: bool = False

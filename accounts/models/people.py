@@ -38,7 +38,7 @@ class User(AbstractUser):
 
 
 class Role(models.TextChoices):
-    """What a team member may do with the things of an owner. Each role includes those before it."""
+    """A right of a team member to the things of an owner. Each role includes those before it."""
 
     READ = "read", "Read"
     WRITE = "write", "Write"
