@@ -20,6 +20,7 @@ M = TypeVar("M", bound=Model)
 # The path from a row to its owner, where the row has no `owner` of its own.
 OWNER_PATHS = {
     "accounts.AddressAlias": "account__owner",
+    "accounts.Contact": "account__owner",
     "accounts.GroupSync": "account__owner",
     "accounts.HealthChange": "account__owner",
     "accounts.Limit": "account__owner",

@@ -11,6 +11,8 @@ from typing import Any
 
 from django.db import connection
 
+from delivery.senders.deal import Deal, kept
+
 # Recipients that are chosen by name or by tag, each once.
 AUDIENCE = """
     SELECT recipient_id AS id FROM reminders_reminder_recipients WHERE reminder_id = %(reminder)s
@@ -33,26 +35,26 @@ REFUSED = """
          ELSE '' END
 """
 
-# The audience, each with the account that would send to it: its own account where it is tied to one, else the accounts
-# in turn. Recipients that are tied, or get nothing, do not use up a turn.
-DEALT = f"""
-    SELECT id, refused,
-           CASE WHEN account_id = ANY(%(accounts)s) THEN account_id
-                ELSE (%(accounts)s::bigint[])[1 + greatest(turn - 1, 0) %% cardinality(%(accounts)s::bigint[])]
-                END AS account_id
-    FROM (
-        SELECT *, count(*) FILTER (WHERE account_id IS NULL AND refused = '')
-                  OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS turn
-        FROM (
-            SELECT p.id, p.account_id, {REFUSED} AS refused
-            FROM ({AUDIENCE}) audience JOIN accounts_recipient p ON p.id = audience.id
-        ) known
-    ) reached
+# The audience, as `senders/deal.py` deals it: recipients that are tied to one of the accounts stay with it.
+WANTED = f"""
+    SELECT p.id AS key, p.id AS recipient_id, p.kind, p.kind IN ('group', 'room') AS is_group,
+           CASE WHEN p.account_id = ANY(%(accounts)s) THEN p.account_id END AS fixed, {{refused}} AS refused{{more}}
+    FROM ({AUDIENCE}) audience JOIN accounts_recipient p ON p.id = audience.id
+"""  # noqa: S608 - made of constants
+
+# Leaves out those who received one of the runs in `without`, or may have.
+RECEIVED = "received it already"
+REFUSED_OR_RECEIVED = f"""
+    COALESCE(NULLIF({REFUSED}, ''), CASE WHEN EXISTS (
+        SELECT 1 FROM delivery_runtarget earlier
+        WHERE earlier.recipient_id = p.id AND earlier.run_id = ANY(%(without)s::bigint[])
+          AND earlier.status IN ('sent', 'unconfirmed')
+    ) THEN '{RECEIVED}' ELSE '' END)
 """  # noqa: S608 - made of constants
 
 # The given recipients, each with the account given for it.
 GIVEN = f"""
-    SELECT p.id, {REFUSED} AS refused, given.account_id
+    SELECT p.id AS recipient_id, {REFUSED} AS refused, given.account_id
     FROM unnest(%(recipients)s::bigint[], %(from)s::bigint[]) given(recipient_id, account_id)
     JOIN accounts_recipient p ON p.id = given.recipient_id
 """  # noqa: S608 - made of constants
@@ -62,14 +64,9 @@ GIVEN = f"""
 LACKS = """COALESCE(CASE WHEN p.fields ? %({name})s THEN p.fields ->> %({name})s
                          WHEN %({name})s = 'name' THEN p.name
                          WHEN %({name})s = 'address' THEN p.address END, '') = '' AS {name}"""
-COUNT = f"""
-SELECT refused, kind, CASE WHEN account_id = ANY(%(accounts)s) THEN account_id END, count(*){{counts}}
-FROM (
-    SELECT p.kind, p.account_id, {REFUSED} AS refused{{wants}}
-    FROM ({AUDIENCE}) audience JOIN accounts_recipient p ON p.id = audience.id
-) known
-GROUP BY 1, 2, 3
-"""  # noqa: S608 - made of constants
+COUNT = """
+SELECT refused, kind, fixed, kept, count(*){counts} FROM ({rows}) known GROUP BY 1, 2, 3, 4
+"""
 
 # Sums of hashes, so that the order does not matter and a million rows need no memory.
 FINGERPRINT = f"""
@@ -92,6 +89,7 @@ SELECT wanted.id, (
 FROM unnest(%(reminders)s::bigint[]) AS wanted(id)
 """
 
+GROUPS = frozenset({"group", "room"})
 ONE_KIND = {
     "group": ("group", "groups"),
     "person": ("person", "people"),
@@ -108,6 +106,11 @@ class Audience:
     kinds: Mapping[str, int]
     refused: Mapping[str, int]
     tied: Mapping[int, int] = field(default_factory=dict)  # of those reached: tied to one account, by account
+    kept: Mapping[int, int] = field(
+        default_factory=dict
+    )  # of those reached: stay with who talked to them last
+    names: Mapping[int, str] = field(default_factory=dict)  # of the accounts in `kept`
+    new_groups: int = 0  # of those reached: neither tied nor kept, and groups
     lacking: Mapping[str, int] = field(default_factory=dict)  # of those reached: without a value, by variable
     short: int = 0  # of those reached: get nothing because a value is missing
     counted_at: datetime | None = None  # set where the numbers were counted earlier
@@ -127,6 +130,21 @@ class Audience:
             return ""
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.refused.items())
         return f"{self.excluded:,} excluded: {reasons}"
+
+    @property
+    def words_of_kept(self) -> str:
+        """Return who stays with which account: 312 stay with Office phone, 8 with Shop; 60 are new. Empty for none."""
+        if not self.kept:
+            return ""
+        most_first = sorted(self.kept.items(), key=lambda each: -each[1])
+        first, *others = [
+            f"{count:,} {{}}with {self.names.get(pk, 'an account')}" for pk, count in most_first
+        ]
+        verb = "stays " if most_first[0][1] == 1 else "stay "
+        told = ", ".join([first.replace("{}", verb), *(other.replace("{}", "") for other in others)])
+        if not self.new:
+            return told
+        return f"{told}; {self.new:,} {'is' if self.new == 1 else 'are'} new"
 
     @property
     def complete(self) -> int:
@@ -151,16 +169,21 @@ class Audience:
         one, many = ONE_KIND[next(iter(self.kinds))] if len(self.kinds) == 1 else ("recipient", "recipients")
         return f"{number:,} {one if number == 1 else many}"
 
-    def shares(self, accounts: Sequence[int]) -> dict[int, int]:
-        """Return how many targets each account would get, by the rule of `DEALT`: tied ones, and the others in turn."""
-        if not accounts:
+    @property
+    def new(self) -> int:
+        """Return how many are neither tied to an account nor stay with one."""
+        return self.reached - sum(self.tied.values()) - sum(self.kept.values())
+
+    def shares(self, deal: Deal) -> dict[int, int]:
+        """Return how many targets each account would get, in the order of the deal."""
+        if not deal.accounts:
             return {}
-        free, turns = self.reached - sum(self.tied.values()), len(accounts)
-        dealt = {
-            account: self.tied.get(account, 0) + free // turns + (place < free % turns)
-            for place, account in enumerate(accounts)
-        }
-        return {account: number for account, number in dealt.items() if number}
+        if len(deal.able) == 1:
+            dealt = Counter({deal.able[0]: self.new})
+        else:
+            dealt = deal.people.shares(self.new - self.new_groups) + deal.groups.shares(self.new_groups)
+        dealt += Counter(self.tied) + Counter(self.kept)
+        return {account: dealt[account] for account in deal.accounts if dealt[account]}
 
 
 def count(
@@ -169,41 +192,56 @@ def count(
     variables: Sequence[str] = (),
     *,
     needed: Collection[str] | None = None,
+    able: Collection[int] | None = None,
 ) -> Audience:
     """Return the audience of a reminder as if it were fired now, with how many recipients lack each variable.
 
-    A recipient that lacks one of the variables in `needed` (by default all of them) gets nothing.
+    `able` are the accounts that are able to send, by default all: only these keep their recipients. A recipient that
+    lacks one of the variables in `needed` (by default all of them) gets nothing.
     """
     columns = [f"lacks_{number}" for number in range(len(variables))]
     named = zip(columns, variables, strict=True)
     vital = " OR ".join(column for column, name in named if needed is None or name in needed)
     short = f", count(*) FILTER (WHERE {vital or 'false'})" if columns else ""
+    lacks = "".join(", " + LACKS.format(name=column) for column in columns)
+    able = list(account_ids if able is None else able)
     query = COUNT.format(
         counts=short + "".join(f", count(*) FILTER (WHERE {column})" for column in columns),
-        wants="".join(", " + LACKS.format(name=column) for column in columns),
+        rows=kept(WANTED.format(refused=REFUSED, more=lacks), several=len(able) > 1),
     )
-    values: dict[str, Any] = {"reminder": reminder_id, "accounts": list(account_ids)}
+    values: dict[str, Any] = {"reminder": reminder_id, "accounts": list(account_ids), "able": able}
     with connection.cursor() as cursor:
         cursor.execute(query, values | dict(zip(columns, variables, strict=True)))
         return _summed(cursor.fetchall(), variables)
 
 
 def _summed(rows: Iterable[tuple[Any, ...]], variables: Sequence[str]) -> Audience:
-    kinds, refused, tied = Counter[str](), Counter[str](), Counter[int]()
-    lacking, short = Counter[str](), 0
-    for why, kind, account, number, *missing in rows:
+    kinds, refused, lacking = Counter[str](), Counter[str](), Counter[str]()
+    tied, kept_by = Counter[int](), Counter[int]()
+    short = new_groups = 0
+    for why, kind, fixed, keeper, number, *missing in rows:
         if why:
             refused[why] += number
             continue
         kinds[kind] += number
-        if account is not None:
-            tied[account] += number
+        if fixed is not None:
+            tied[fixed] += number
+        elif keeper is not None:
+            kept_by[keeper] += number
+        elif kind in GROUPS:
+            new_groups += number
         if missing:
             short += missing[0]
             lacking.update(dict(zip(variables, missing[1:], strict=True)))
     most_first = {name: number for name, number in lacking.most_common() if number}
     return Audience(
-        kinds=dict(kinds), refused=dict(refused), tied=dict(tied), lacking=most_first, short=short
+        kinds=dict(kinds),
+        refused=dict(refused),
+        tied=dict(tied),
+        kept=dict(kept_by),
+        new_groups=new_groups,
+        lacking=most_first,
+        short=short,
     )
 
 

@@ -17,11 +17,13 @@ from django.utils import timezone
 from accounts.models import Account
 from accounts.models.account import Action
 from delivery import conf, lifecycle
-from delivery.audience import DEALT, GIVEN
+from delivery.audience import GIVEN, REFUSED, REFUSED_OR_RECEIVED, WANTED
 from delivery.limits.lookup import limits_for
 from delivery.models import Run, RunAccount
 from delivery.parts import FrozenPart
-from delivery.planning import drip, new_people
+from delivery.planning import drip, new_people, rooms
+from delivery.planning.rooms import Rooms
+from delivery.senders.deal import dealt
 from delivery.states import RunStatus
 
 
@@ -41,7 +43,7 @@ class Firing:
     send_days: int
     resumes_by_itself: bool
     priority: int
-    account_ids: Sequence[int]  # used in turn; a recipient that is tied to one of them stays with it
+    account_ids: Sequence[int]  # `senders/deal.py` says who sends to whom
     drip: tuple[int, int] | None = (
         None  # least and most seconds between two targets, each of which has a planned time
     )
@@ -62,34 +64,19 @@ class Firing:
     first_target_id: int | None = None
 
 
-RECEIVED = "received it already"  # why a recipient is left out
-
 # Recipients who must not get the message are in the run too: skipped, with the reason.
 FAN_OUT = """
 WITH made AS (
     INSERT INTO delivery_runtarget (run_id, recipient_id, account_id, status, not_before, error, settled_at)
-    SELECT %(run)s, d.id, d.account_id,
+    SELECT %(run)s, d.recipient_id, d.account_id,
            CASE WHEN d.refused = '' THEN 'pending' ELSE 'skipped' END,
            %(now)s, d.refused, CASE WHEN d.refused = '' THEN NULL ELSE %(now)s::timestamptz END
-    FROM ({rows}) d ORDER BY d.id
+    FROM ({rows}) d ORDER BY d.recipient_id
     RETURNING status
 )
 SELECT count(*), count(*) FILTER (WHERE status = 'pending') FROM made
 """
-TO_AUDIENCE, TO_GIVEN = FAN_OUT.format(rows=DEALT), FAN_OUT.format(rows=GIVEN)
-
-# The audience without those who received one of the runs in `without`, or may have.
-TO_THE_REST = FAN_OUT.format(
-    rows=f"""
-    SELECT dealt.id, dealt.account_id, CASE WHEN dealt.refused = '' AND EXISTS (
-        SELECT 1 FROM delivery_runtarget earlier
-        WHERE earlier.recipient_id = dealt.id AND earlier.run_id = ANY(%(without)s::bigint[])
-          AND earlier.status IN ('sent', 'unconfirmed')
-    ) THEN '{RECEIVED}' ELSE dealt.refused END AS refused
-    FROM ({DEALT}) dealt
-    """  # noqa: S608 - made of constants
-)
-
+TO_GIVEN = FAN_OUT.replace("{rows}", GIVEN)
 
 # Apart from the fan-out, which stays the same for all: only some hundreds of e-mails continue a conversation.
 CONTINUE = """
@@ -128,8 +115,10 @@ def make_runs(firings: Sequence[Firing]) -> list[Run]:
         for account_id in firing.account_ids
     ]
     RunAccount.objects.bulk_create(shares)
+    wanted = [(firing.account_ids, firing.action) for firing in firings if not firing.given]
+    room = rooms.read(wanted, now=timezone.now())
     for run, firing in zip(runs, firings, strict=True):
-        run.summary = _missing(firing) or _fill(run, firing)
+        run.summary = _missing(firing) or _fill(run, firing, room)
     _spread_people([run for run in runs if run.pending and not run.drip], shares)
     if sum(run.total for run in runs) >= MANY:
         _tell_planner()
@@ -181,9 +170,9 @@ def _missing(firing: Firing) -> str:
     return ""
 
 
-def _fill(run: Run, firing: Firing) -> str:
+def _fill(run: Run, firing: Firing, room: Rooms) -> str:
     """Make the run's targets; return a sentence that says what is missing if there are none."""
-    run.total, run.pending = _fan_out(run, firing)
+    run.total, run.pending = _fan_out(run, firing, room)
     run.skipped = run.left_out = run.total - run.pending
     if run.drip and run.pending:
         # Saved first: the next plan, in this transaction or another, counts the targets of this run.
@@ -205,7 +194,7 @@ def _spread_people(runs: Sequence[Run], shares: Sequence[RunAccount]) -> None:
             new_people.spread(run, account, now=run.fired_at)
 
 
-def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
+def _fan_out(run: Run, firing: Firing, room: Rooms) -> tuple[int, int]:
     arguments: dict[str, Any] = {
         "reminder": firing.reminder_id,
         "run": run.pk,
@@ -215,7 +204,13 @@ def _fan_out(run: Run, firing: Firing) -> tuple[int, int]:
         "from": [account_id for _, account_id in firing.given],
         "without": list(firing.without),
     }
-    rows = TO_GIVEN if firing.given else TO_THE_REST if firing.without else TO_AUDIENCE
+    if firing.given:
+        rows = TO_GIVEN
+    else:
+        deal = room.deal(firing.account_ids, firing.action, parts=len(firing.parts))
+        refused = REFUSED_OR_RECEIVED if firing.without else REFUSED
+        rows = FAN_OUT.replace("{rows}", dealt(WANTED.format(refused=refused, more=""), deal))
+        arguments |= deal.arguments
     with connection.cursor() as cursor:
         cursor.execute(rows, arguments)
         total, pending = cursor.fetchone()

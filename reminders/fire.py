@@ -1,6 +1,6 @@
 """Fires a reminder: its frozen copy becomes a run. Every firing of the product is made here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -136,14 +136,19 @@ def freeze(
 
 
 def continue_conversation(
-    source: Reminder | Run, kind: Run.Kind, parts: Sequence[FrozenPart], firsts: Sequence[RunTarget]
+    source: Reminder | Run,
+    kind: Run.Kind,
+    parts: Sequence[FrozenPart],
+    firsts: Sequence[RunTarget],
+    senders: Mapping[int, int] | None = None,
 ) -> Firing:
     """Return the firing of a second message or a follow-up to the recipients of the targets in `firsts`.
 
-    The account that wrote to them before writes again, and e-mails continue the thread. Such a run waits for
-    the next window by itself: nobody has to resume it.
+    The account that wrote to them before writes again, unless `senders` names another for a target; e-mails continue
+    the thread. Such a run waits for the next window by itself: nobody has to resume it.
     """
-    given = [(first.recipient_id, first.account_id) for first in firsts]
+    senders = senders or {}
+    given = [(first.recipient_id, senders.get(first.pk, first.account_id)) for first in firsts]
     firing = _firing(source, parts, list(dict.fromkeys(account_id for _, account_id in given)))
     # A recipient who accepted an invitation is written to by messages from then on.
     invited = firing.action == Action.CONNECTION_REQUEST

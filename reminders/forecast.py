@@ -6,7 +6,7 @@ from datetime import datetime
 from accounts.models import Account
 from delivery.audience import Audience
 from delivery.models import Run
-from delivery.planning import forecasts, strangers
+from delivery.planning import forecasts, rooms, strangers
 from delivery.planning.forecasts import Plan, foresee
 from delivery.planning.words import Forecast
 from delivery.states import SETTLED_RUN, RunStatus
@@ -25,11 +25,12 @@ def forecast(
     A caller that has counted the audience passes it as `reached`.
     """
     accounts = _accounts(reminder)
-    ids = [account.pk for account in accounts]
+    ids, parts = [account.pk for account in accounts], max(1, _parts(reminder))
+    deal = rooms.deal(ids, reminder.action, parts=parts, now=now)
     plan = Plan(
         accounts=accounts,
-        targets=(reached or headcount(reminder, ids)).shares(ids),
-        parts=max(1, _parts(reminder)),
+        targets=(reached or headcount(reminder, ids)).shares(deal),
+        parts=parts,
         action=reminder.action,
         window=window_of(reminder),
         fires_at=max(now, fires_at or _next_firing(reminder, now)),
@@ -37,7 +38,7 @@ def forecast(
         resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
         drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
         scheduled=lambda until: scheduled(accounts, until=until, but=reminder.pk),
-        new=strangers.of_audience(reminder.pk, ids),
+        new=strangers.of_audience(reminder.pk, deal),
     )
     return foresee(plan, now=now)
 

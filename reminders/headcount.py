@@ -7,7 +7,7 @@ few minutes, and deleted when the choice changes. A page that shows an older num
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,10 +16,12 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
+from accounts.models import Account
 from config.redis.client import client
 from delivery import audience
 from delivery.audience import Audience
 from delivery.parts import variables
+from delivery.planning.rooms import able_of
 from reminders.models import Part, Reminder
 
 log = structlog.get_logger(__name__)
@@ -63,6 +65,14 @@ class Texts:
         return {name: loss for loss, texts in said for text in texts for name in variables(text)}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Senders:
+    """The accounts of a reminder in their order, and those that are able to send."""
+
+    ids: Sequence[int]
+    able: Sequence[int]
+
+
 def texts_of(reminder: Reminder) -> Texts:
     """Return the texts as they are saved."""
     rows = reminder.parts.order_by("role", "position").values_list("role", "text", "other_wordings")
@@ -96,16 +106,24 @@ def headcount(
     """Return the audience it would reach, and who lacks a variable of the saved texts, or of `texts`."""
     accounts = account_ids(reminder) if accounts is None else accounts
     losses = (texts or texts_of(reminder)).losses
-    return _kept(reminder, accounts, losses) or _count(reminder, accounts, losses)
+    senders = Senders(ids=accounts, able=able_of(accounts))
+    found = _kept(reminder, senders, losses) or _count(reminder, senders, losses)
+    return replace(found, names=_names(found.kept)) if found.kept else found
+
+
+def _names(account_ids: Iterable[int]) -> dict[int, str]:
+    rows = Account.objects.filter(pk__in=list(account_ids))
+    return dict(rows.values_list("pk", "name"))
 
 
 def recount(reminder: Reminder) -> bool:
     """Count again; return whether the number has changed."""
     accounts, losses = account_ids(reminder), texts_of(reminder).losses
-    kept = _kept(reminder, accounts, losses)
+    senders = Senders(ids=accounts, able=able_of(accounts))
+    kept = _kept(reminder, senders, losses)
     if kept is not None and kept.counted_at is None:
         return False
-    return kept is None or replace(kept, counted_at=None) != _count(reminder, accounts, losses)
+    return kept is None or replace(kept, counted_at=None) != _count(reminder, senders, losses)
 
 
 def forget(reminder: Reminder) -> None:
@@ -130,16 +148,17 @@ def number_of(found: QuerySet[Model], name: str) -> int:
     return number
 
 
-def _count(reminder: Reminder, accounts: Sequence[int], losses: Mapping[str, str]) -> Audience:
+def _count(reminder: Reminder, senders: Senders, losses: Mapping[str, str]) -> Audience:
     needed = [name for name, loss in losses.items() if loss == NOTHING]
-    found = audience.count(reminder.pk, accounts, sorted(losses), needed=needed)
+    found = audience.count(reminder.pk, senders.ids, sorted(losses), needed=needed, able=senders.able)
     if found.reached + found.excluded > KEPT_ABOVE:
-        _keep(reminder, _print(accounts, losses), found)
+        _keep(reminder, _print(senders, losses), found)
     return found
 
 
 def _keep(reminder: Reminder, print_: str, found: Audience) -> None:
-    noted = asdict(found) | {"counted_at": timezone.now().timestamp(), "tied": list(found.tied.items())}
+    by_account = {"tied": list(found.tied.items()), "kept": list(found.kept.items())}
+    noted = asdict(found) | {"counted_at": timezone.now().timestamp(), **by_account}
     try:
         pipe = client().pipeline()
         pipe.hset(_key(reminder), print_, json.dumps(noted))
@@ -149,9 +168,9 @@ def _keep(reminder: Reminder, print_: str, found: Audience) -> None:
         log.warning("headcount_not_kept", reminder=reminder.pk)
 
 
-def _kept(reminder: Reminder, accounts: Sequence[int], losses: Mapping[str, str]) -> Audience | None:
+def _kept(reminder: Reminder, senders: Senders, losses: Mapping[str, str]) -> Audience | None:
     try:
-        noted = client().hget(_key(reminder), _print(accounts, losses))
+        noted = client().hget(_key(reminder), _print(senders, losses))
     except RedisError:
         return None
     if noted is None:
@@ -159,12 +178,13 @@ def _kept(reminder: Reminder, accounts: Sequence[int], losses: Mapping[str, str]
     values = json.loads(str(noted, "utf-8") if isinstance(noted, bytes) else str(noted))
     at = datetime.fromtimestamp(values["counted_at"], tz=timezone.get_current_timezone())
     stale = timezone.now() - at > FRESH
-    return Audience(**values | {"tied": dict(values["tied"]), "counted_at": at if stale else None})
+    by_account = {name: dict(values[name]) for name in ("tied", "kept")}
+    return Audience(**values | by_account | {"counted_at": at if stale else None})
 
 
-def _print(accounts: Sequence[int], losses: Mapping[str, str]) -> str:
+def _print(senders: Senders, losses: Mapping[str, str]) -> str:
     """Return a fingerprint of what the count depends on besides the choice."""
-    said = json.dumps([list(accounts), losses], sort_keys=True)
+    said = json.dumps([list(senders.ids), list(senders.able), losses], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 

@@ -21,6 +21,7 @@ from accounts.models import (
     Account,
     AddressAlias,
     ConsentChange,
+    Contact,
     Delivery,
     GroupSync,
     HealthChange,
@@ -160,6 +161,20 @@ class GroupSyncFactory(Factory[GroupSync]):
         finished = Trait(finished_at=now(), seen=12, added=12)
 
     account = SubFactory(AccountFactory)
+
+
+class ContactFactory(Factory[Contact]):
+    """An account that talked with a recipient just now."""
+
+    class Meta:
+        model = Contact
+
+    class Params:
+        member = Trait(talked_at=None, member_at=now())
+
+    account = SubFactory(AccountFactory)
+    recipient = LazyAttribute(lambda contact: RecipientFactory.create(owner=contact.account.owner))
+    talked_at = now()
 
 
 class OwnAddressFactory(Factory[OwnAddress]):

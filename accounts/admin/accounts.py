@@ -12,6 +12,7 @@ from accounts.generics import ModelForm
 from accounts.models import (
     Account,
     AddressAlias,
+    Contact,
     GroupSync,
     HealthChange,
     Limit,
@@ -212,6 +213,21 @@ class AddressAliasAdmin(ViewAdmin[AddressAlias]):
     fields = ("account", ("alias", "address"), ("source", "learnt_at"))
 
     learnt = moment_column("learnt_at", "Learned")
+
+
+@admin.register(Contact)
+class ContactAdmin(ViewAdmin[Contact]):
+    """Shows when an account and a recipient last talked, and whether the account is in the group."""
+
+    list_display = ("recipient", "account", "talked", "member")
+    list_select_related = ("account", "recipient")
+    unread = ("account__credentials",)
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (("recipient", "account"), ("talked_at", "member_at"))
+
+    talked = moment_column("talked_at", "Talked")
+    member = moment_column("member_at", "Seen as a member")
 
 
 @admin.register(HealthChange)

@@ -1,4 +1,5 @@
 from accounts.models.account import Account, Limit
+from accounts.models.contact import Contact
 from accounts.models.health import HealthChange
 from accounts.models.importing import Import, ImportRow
 from accounts.models.own_address import OwnAddress, TestMessage
@@ -15,6 +16,7 @@ __all__ = [
     "Account",
     "AddressAlias",
     "ConsentChange",
+    "Contact",
     "Delivery",
     "GroupSync",
     "HealthChange",

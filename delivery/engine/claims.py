@@ -222,7 +222,8 @@ WITH locked AS MATERIALIZED (
                     WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS why
     ) no
     WHERE t.run_id = ANY(ARRAY(SELECT id FROM locked)) AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id
-      AND t.status || '' = 'sending' AND t.fence = %(fence)s AND (t.begun_at IS NULL OR %(begun)s)
+      AND t.status || '' = 'sending' AND t.fence = %(fence)s
+      AND t.account_id = COALESCE(%(account)s, t.account_id) AND (t.begun_at IS NULL OR %(begun)s)
     RETURNING t.run_id, t.status
 ), counts AS (
     SELECT run_id, count(*) AS moved, count(*) FILTER (WHERE status = 'pending') AS pending FROM moved GROUP BY run_id
@@ -235,12 +236,15 @@ RETURNING r.id
 """  # noqa: S608 - made of constants
 
 
-def let_go(targets: Iterable[int], *, fence: int, now: datetime, begun: bool = False) -> list[int]:
+def let_go(
+    targets: Iterable[int], *, fence: int, now: datetime, begun: bool = False, account_id: int | None = None
+) -> list[int]:
     """Give back targets that were claimed and not begun; return their runs.
 
     A recipient who may not get the message any more is skipped; one to whom the account may not write for now waits.
     With `begun`, give back begun targets too: only for the pump that began them and kept them back. That counts no
     attempt.
     """
-    arguments = {"targets": list(targets), "fence": fence, "now": now, "begun": begun}
+    arguments: dict[str, Any] = {"targets": list(targets), "fence": fence, "now": now, "begun": begun}
+    arguments["account"] = account_id
     return [row[0] for row in execute(LET_GO, arguments)]

@@ -36,6 +36,7 @@ class Intent:
     wished_at: datetime
     leaves_at: datetime | None = None  # None: at once
     address: str | None = None  # None: wherever
+    account_id: int | None = None  # of the pump; None: whichever has the target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,9 @@ class Counts:
 # Every leave names the wish that it answers, by its place in the batch: pumps share the statement, and a pump that
 # lost its account can ask for the same target as the one that has it now.
 #
+# A target may have been handed over to another account since it was claimed: fencing numbers of two accounts may be the
+# same, so the account is compared too.
+#
 # A recipient whose address was edited since gets nothing at the old one; nor does a new person while the service locks
 # first contacts. Targets may have been claimed a minute before.
 #
@@ -126,13 +130,14 @@ class Counts:
 WANTED: Final = f"""
     SELECT t.id, w.place, w.at, r.closes_at
     FROM unnest(%(target)s::bigint[], %(part)s::int[], %(fence)s::bigint[], %(wished_at)s::timestamptz[],
-                %(at)s::timestamptz[], %(address)s::text[])
-         WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, address, place)
+                %(at)s::timestamptz[], %(address)s::text[], %(account)s::bigint[])
+         WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, address, account_id, place)
     JOIN delivery_runtarget t ON t.id = w.target_id
     JOIN delivery_run r ON r.id = t.run_id
     JOIN accounts_account a ON a.id = t.account_id
     JOIN accounts_recipient p ON p.id = t.recipient_id
     WHERE t.parts_done = w.part AND t.status || '' = 'sending' AND t.fence = w.fence
+      AND t.account_id = COALESCE(w.account_id, t.account_id)
       AND (t.begun_at IS NULL OR t.begun_at >= w.wished_at)
       AND r.status || '' = 'running' AND r.closes_at > GREATEST(%(now)s, clock_timestamp()) + %(guard)s::interval
       AND clock_timestamp() >= %(now)s - %(tolerance)s::interval
@@ -189,6 +194,7 @@ def _wishes(
         "wished_at": [intent.wished_at for intent in intents],
         "at": [_leaves(intent, now) for intent in intents],
         "address": [intent.address for intent in intents],
+        "account": [intent.account_id for intent in intents],
         "now": now,
         "guard": guard,
         "tolerance": tolerance,
@@ -216,8 +222,9 @@ def _begun(row: tuple[Any, ...], *, at: datetime, written: datetime) -> Begun:
 
 # A report of failure may come before the answer to its send: the target has it, and counts as returned once it is sent.
 # The ledger gets its row whatever became of the lease: the message did leave. The target moves only while it
-# still carries its pump's fencing number. The runs' own change reads `written`, so that it comes last: once a run
-# is changed, `locked` finds nothing, nor does what reads it only then.
+# still carries its pump's fencing number. `talked` notes which account talked with whom (SPEC S7). The runs' own
+# change reads `written`, so that it comes last: once a run is changed, `locked` finds nothing, nor does what reads it
+# only then.
 RECORD: Final = """
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r WHERE r.id = ANY(%(runs)s::bigint[]) ORDER BY r.id FOR NO KEY UPDATE {wait}
@@ -249,8 +256,16 @@ WITH locked AS MATERIALIZED (
         claimed_at = CASE WHEN n.status = 'sending' THEN t.claimed_at END,
         settled_at = CASE WHEN n.status IN ('pending', 'sending') THEN NULL ELSE %(now)s END
     FROM news n
-    WHERE t.id = n.target_id AND t.status || '' = 'sending' AND t.fence = n.fence
-    RETURNING n.run_id, n.status, t.returned_at IS NOT NULL AS returned
+    WHERE t.id = n.target_id AND t.status || '' = 'sending' AND t.fence = n.fence AND t.account_id = n.account_id
+    RETURNING n.run_id, n.status, t.returned_at IS NOT NULL AS returned, t.recipient_id, n.account_id, n.began_at,
+              n.outcome = 'sent' AND n.part = 0 AS talked
+), talked AS (
+    INSERT INTO accounts_contact (recipient_id, account_id, talked_at)
+    SELECT recipient_id, account_id, max(began_at) FROM moved WHERE talked
+    GROUP BY recipient_id, account_id ORDER BY recipient_id, account_id
+    ON CONFLICT (recipient_id, account_id) DO UPDATE SET talked_at = EXCLUDED.talked_at
+    WHERE COALESCE(accounts_contact.talked_at < EXCLUDED.talked_at, true)
+    RETURNING 1
 ), written AS (
     INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
                                   outcome, provider_id, error, took_ms, variant, new_person)
@@ -273,7 +288,7 @@ WITH locked AS MATERIALIZED (
 UPDATE delivery_run r
 SET sending = r.sending - c.done, pending = r.pending + c.pending, sent = r.sent + c.sent,
     failed = r.failed + c.failed, unconfirmed = r.unconfirmed + c.unconfirmed, returned = r.returned + c.returned
-FROM counts c, (SELECT count(*) FROM written) w WHERE r.id = c.run_id
+FROM counts c, (SELECT count(*) FROM written) w, (SELECT count(*) FROM talked) k WHERE r.id = c.run_id
 RETURNING r.id, r.status, r.total, r.pending, r.sending, r.sent, r.failed, r.skipped, r.unconfirmed,
           r.canceled_at IS NOT NULL, r.returned
 """

@@ -132,6 +132,14 @@ def slots(
     return diary.openings(window, parts=1, targets=due, after=now)
 
 
+def room_today(account: Account, action: str, limits: Limits, *, now: datetime) -> int:
+    """Return how many new people may still get a message today, beside those that are planned for it."""
+    diary = Diary(zone=account.zone, now=now, room=allowance(account, action, limits, now=now).room)
+    for day, count in _planned(account, action, now, but=None).items():
+        diary.enter(day, count)
+    return diary.room(0) or 0
+
+
 def allowance(
     account: Account, action: str, limits: Limits, *, now: datetime, closed_until: int = 0
 ) -> Allowance:

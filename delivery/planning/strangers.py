@@ -10,7 +10,7 @@ from django.db import connection
 
 from accounts.models import Account
 from activity.components import times
-from delivery.audience import DEALT
+from delivery.audience import REFUSED, WANTED
 from delivery.engine.newness import IS_NEW, Newness, newness
 from delivery.models import Run
 from delivery.pacing import Limits, pace_of
@@ -18,6 +18,7 @@ from delivery.planning import new_people
 from delivery.planning.diary import NoRoomError
 from delivery.planning.values import Point
 from delivery.planning.words import Forecast
+from delivery.senders.deal import Deal, dealt
 from delivery.window import Window
 
 Count = Callable[[Account, Newness], int]  # how many of an account's recipients are new to it
@@ -27,7 +28,7 @@ SELECT count(*) FROM delivery_runtarget t JOIN accounts_recipient p ON p.id = t.
 WHERE t.account_id = %(account)s AND t.run_id = %(run)s AND t.status = 'pending' AND {IS_NEW}
 """  # noqa: S608 - made of constants
 OF_AUDIENCE = f"""
-SELECT count(*) FROM ({DEALT}) dealt JOIN accounts_recipient p ON p.id = dealt.id
+SELECT count(*) FROM ({{dealt}}) dealt JOIN accounts_recipient p ON p.id = dealt.recipient_id
 WHERE dealt.refused = '' AND dealt.account_id = %(account)s AND {IS_NEW}
 """  # noqa: S608 - made of constants
 
@@ -36,8 +37,9 @@ def of_run(run: Run) -> Count:
     return lambda _, who: _count(OF_RUN, {"run": run.pk}, who)
 
 
-def of_audience(reminder_id: int, accounts: list[int]) -> Count:
-    return lambda _, who: _count(OF_AUDIENCE, {"reminder": reminder_id, "accounts": accounts}, who)
+def of_audience(reminder_id: int, deal: Deal) -> Count:
+    statement = OF_AUDIENCE.replace("{dealt}", dealt(WANTED.format(refused=REFUSED, more=""), deal))
+    return lambda _, who: _count(statement, {"reminder": reminder_id, **deal.arguments}, who)
 
 
 def _count(statement: str, arguments: Mapping[str, Any], who: Newness) -> int:

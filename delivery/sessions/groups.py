@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts.addresses import Address, BadAddressError, canonical
 from accounts.models import Account, GroupSync, Recipient, Role, User
+from accounts.recipients.contacts import are_members, forget_members
 from accounts.roles import require_touch
 from activity import counters
 from activity.storable import storable
@@ -138,6 +139,7 @@ def _save(sync: GroupSync, contacts: dict[str, Found], seen: set[str]) -> None:
     sync.added += len(new)
     changed = [row for row in known.values() if _follow(sync, row, contacts[row.address])]
     Recipient.objects.bulk_update(changed, ["name", "account", "problem", "left_at", "archived_at"])
+    are_members(account, contacts, at=timezone.now())
     seen.update(contacts)
 
 
@@ -166,6 +168,8 @@ def _archive_left(sync: GroupSync, seen: set[str]) -> None:
             "The service may still be starting. Try again in a minute."
         )
         return
+    if seen:
+        forget_members(sync.account, seen_before=sync.started_at)
     now = timezone.now()
     sync.left = Recipient.objects.filter(pk__in=left, archived_at=None).update(archived_at=now, left_at=now)
 

@@ -19,7 +19,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Recipient
-from accounts.recipients import consent, undeliverable
+from accounts.recipients import consent, contacts, undeliverable
 from activity import counters
 from activity.models import Inbound
 from delivery.engine import wakeups
@@ -114,6 +114,7 @@ def _reply(inbound: Inbound, recipient_id: int) -> bool:
         return False
     answered = second_message.answer(recipient, said_at=said_at)
     _tell(inbound, "second message" if answered else "reply")
+    contacts.talked(recipient, inbound.account_id, at=said_at)
     counts.note(inbound.account, replies=1)
     return True
 

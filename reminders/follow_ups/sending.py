@@ -17,7 +17,7 @@ from delivery.parts import FrozenPart, all_wordings
 from delivery.states import SETTLED_TARGET, TargetStatus
 from reminders.conversations.answered import spoke_since, when_left
 from reminders.fire import continue_conversation
-from reminders.follow_ups import queue, rules
+from reminders.follow_ups import queue, rules, senders
 from reminders.follow_ups.rules import Reason
 from reminders.models import FollowUp, FollowUpStep, Reminder
 
@@ -100,7 +100,7 @@ def _why_not(follow_up: FollowUp, now: datetime) -> Reason | None:
         return Reason.STEP_REMOVED
     if queue.silenced(reminder):
         return Reason.SWITCHED_OFF
-    if follow_up.target.account.archived_at is not None:
+    if follow_up.target.account.archived_at is not None and not senders.able(reminder):
         return Reason.ACCOUNT_GONE
     contact = queue.contact_of(follow_up.recipient)
     return rules.why_not(contact, now=now, most=queue.patience(reminder).most)
@@ -116,10 +116,12 @@ def _hand_over(groups: list[list[FollowUp]]) -> None:
 
 
 def _firing(group: list[FollowUp]) -> Firing:
-    """Return one firing for all follow-ups of a step, each sent from the account that wrote before."""
+    """Return one firing for all follow-ups of a step, each sent from the account that wrote before, while it can."""
     first = group[0]
     firsts = [follow_up.target for follow_up in group]
-    return continue_conversation(first.target.run.reminder, Run.Kind.FOLLOW_UP, _parts(first.step), firsts)
+    reminder, parts = first.target.run.reminder, _parts(first.step)
+    moved = senders.others(reminder, firsts, parts=len(parts), now=timezone.now())
+    return continue_conversation(reminder, Run.Kind.FOLLOW_UP, parts, firsts, moved)
 
 
 def _parts(step: FollowUpStep | None) -> list[FrozenPart]:

@@ -12,12 +12,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account, Recipient, Role, User
+from accounts.recipients.contacts import last_to_talk
 from accounts.roles import require_touch
+from delivery.audience import GROUPS
 from delivery.fanout import Firing, make_run
 from delivery.lifecycle import WrongStateError
-from delivery.limits import lookup, usage
+from delivery.limits import lookup
 from delivery.models import Run, RunTarget
 from delivery.parts import variables
+from delivery.planning import rooms
 from delivery.states import TargetStatus
 from delivery.window import Window
 from reminders.drafts import ACTIONS, WITH_SUBJECT, NotPossibleError
@@ -71,30 +74,20 @@ def why_not(letter: Letter) -> str:
 
 
 def pick(accounts: Sequence[Account], recipient: Recipient, *, now: datetime) -> Account:
-    """Return the account that writes: the only one that reaches the recipient, else the one that wrote to them last,
-    else the one that can send most today. Accounts that cannot send now are chosen only where no other is left.
+    """Return the account that writes: the only one that reaches the recipient, else the one that talked with them last,
+    else the one that has most room today. Accounts that cannot send now are chosen only where no other is left.
     """
     tied = [account for account in accounts if account.pk == recipient.account_id]
     able = [account for account in accounts if account.status == Account.Status.ACTIVE]
-    candidates = tied or able or list(accounts)
-    if len(candidates) == 1:
-        return candidates[0]
-    by_id = {account.pk: account for account in candidates}
-    known = RunTarget.objects.filter(recipient=recipient, account__in=by_id, status=TargetStatus.SENT)
-    last = known.order_by("-run_id").values_list("account_id", flat=True).first()
-    return by_id[last] if last is not None else _roomiest(candidates, now)
-
-
-def _roomiest(accounts: Sequence[Account], now: datetime) -> Account:
-    action = ACTIONS[accounts[0].channel][0]
-    which = [(account, action.value) for account in accounts]
-    limits, used = lookup.limits_for(which), usage.used(which, now=now)
-
-    def room(account: Account) -> float:
-        cap = limits[account.pk, action].per_day
-        return float("inf") if cap is None else cap - used[account.pk, action].day
-
-    return min(accounts, key=lambda account: (-room(account), used[account.pk, action].day, account.pk))
+    by_id = {account.pk: account for account in tied or able or accounts}
+    if len(by_id) == 1:
+        return next(iter(by_id.values()))
+    last = last_to_talk(recipient, by_id)
+    if last is None:
+        action = ACTIONS[recipient.channel][0]
+        deal = rooms.deal(list(by_id), action, parts=1, now=now)
+        last = deal.next(group=recipient.kind in GROUPS)
+    return by_id[last]
 
 
 def _about_recipient(letter: Letter) -> str:

@@ -11,6 +11,7 @@ from tests.factories import (
     AccountFactory,
     AddressAliasFactory,
     ConsentChangeFactory,
+    ContactFactory,
     DeliveryFactory,
     GroupSyncFactory,
     HealthChangeFactory,
@@ -90,6 +91,7 @@ REFUSALS = [
         prepare=two_accounts_on_one_session,
     ),
     doubled("an alias that is learnt twice", "address_alias_once", AddressAliasFactory, "account", "alias"),
+    doubled("a contact twice", "contact_once", ContactFactory, "recipient", "account"),
     doubled(
         "two results for the domain of one account",
         "accounts_senderdomain_account_id_key",

@@ -10,6 +10,7 @@ from accounts.models.account import Channel
 from delivery import audience
 from delivery.audience import Audience
 from delivery.parts import MissingVariableError, render
+from delivery.senders.deal import in_turn
 from reminders.fire import fire
 from tests.factories import AccountFactory, RecipientFactory, ReminderFactory, TagFactory
 
@@ -72,6 +73,21 @@ def test_an_audience_in_words(kinds: dict[str, int], words: str) -> None:
     assert Audience(kinds=kinds, refused={}).words == words
 
 
+@pytest.mark.parametrize(
+    ("kept", "new", "words"),
+    [
+        ({}, 5, ""),
+        ({1: 1}, 0, "1 stays with Office"),
+        ({1: 3, 2: 1_200}, 1, "1,200 stay with Shop, 3 with Office; 1 is new"),
+        ({1: 3}, 60, "3 stay with Office; 60 are new"),
+    ],
+)
+def test_who_stays_with_whom_in_words(kept: dict[int, int], new: int, words: str) -> None:
+    people = sum(kept.values()) + new
+    found = Audience(kinds={"person": people}, refused={}, kept=kept, names={1: "Office", 2: "Shop"})
+    assert found.words_of_kept == words
+
+
 def test_a_variable_is_missing_where_rendering_would_fail(owner: User) -> None:
     account = AccountFactory.create(owner=owner)
     people = [
@@ -118,4 +134,4 @@ def test_the_shares_of_the_accounts_are_those_of_a_run(owner: User, redis: Redis
     ids = [account.pk for account in accounts]
     run = fire(reminder)
     dealt = Counter(run.targets.filter(error="").values_list("account", flat=True))
-    assert audience.count(reminder.pk, ids).shares(ids) == dealt
+    assert audience.count(reminder.pk, ids).shares(in_turn(ids)) == dealt

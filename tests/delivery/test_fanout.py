@@ -15,6 +15,7 @@ from accounts.models import Account, User
 from delivery import fanout, lifecycle
 from delivery.fanout import NothingToSendError, make_run
 from delivery.models import Run, RunAccount, RunTarget
+from delivery.planning.rooms import Rooms
 from delivery.states import RunStatus, TargetStatus
 from reminders.fire import fire, freeze
 from reminders.models import Reminder
@@ -197,9 +198,9 @@ def test_the_window_is_judged_at_the_moment_of_firing_however_long_the_fan_out_t
     fan_out = fanout._fan_out
     with time_machine.travel(WEDNESDAY_NOON.replace(hour=17, minute=59, second=58), tick=False) as clock:
 
-        def slowly(run: Run, firing: fanout.Firing) -> tuple[int, int]:
+        def slowly(run: Run, firing: fanout.Firing, room: Rooms) -> tuple[int, int]:
             clock.shift(5)
-            return fan_out(run, firing)
+            return fan_out(run, firing, room)
 
         monkeypatch.setattr(fanout, "_fan_out", slowly)
         run = fire(reminder(owner, window_start_hour=6, window_end_hour=18, zone="Europe/Berlin"))

@@ -95,6 +95,7 @@ class Outgoing:
             wished_at=now,
             leaves_at=now + ahead,
             address=self.target.address,
+            account_id=self.run.whose.account_id,
         )
 
     def request(self) -> SendRequest | Rejected:

@@ -108,15 +108,14 @@ class ShiftState:
         """Give back messages that did not leave: their targets become pending, their permits go to the limiter."""
         for run_id in {outgoing.run.run_id for outgoing in messages}:
             targets = [outgoing.target_id for outgoing in messages if outgoing.run.run_id == run_id]
-            await self.batches.ask_about(
-                run_id, partial(_let_go, run_id, targets, self.lease.fence, begun=begun)
-            )
+            await self.batches.ask_about(run_id, partial(_let_go, run_id, targets, self.lease, begun=begun))
         self.agenda.leave(outgoing.target_id for outgoing in messages)
         for outgoing in messages:
             self.permits_of(outgoing.run).give_back(outgoing.held)
             outgoing.right = ""
 
 
-def _let_go(run_id: int, targets: list[int], fence: int, *, begun: bool) -> None:
-    if claims.let_go(targets, fence=fence, now=datetime.now(UTC), begun=begun):
+def _let_go(run_id: int, targets: list[int], lease: Lease, *, begun: bool) -> None:
+    now, account_id = datetime.now(UTC), lease.account_id
+    if claims.let_go(targets, fence=lease.fence, now=now, begun=begun, account_id=account_id):
         lifecycle.settle(run_id)

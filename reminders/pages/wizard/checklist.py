@@ -165,7 +165,7 @@ def _recipients(reminder: Reminder, reached: Audience, wrong: Iterable[Problem])
     get_it = f"{reached.words_of_complete} {'gets' if reached.complete == 1 else 'get'} it"
     return Point(
         title="Recipients",
-        facts=[get_it, *filter(None, [reached.words_of_excluded])],
+        facts=[get_it, *filter(None, [reached.words_of_excluded, reached.words_of_kept])],
         url=_url(reminder, Step.RECIPIENTS),
         problems=_sentences(wrong, Step.RECIPIENTS),
     )

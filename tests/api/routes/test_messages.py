@@ -10,7 +10,7 @@ from accounts.models import Account, Recipient, User
 from delivery.models import Run, RunTarget
 from reminders.models import Reminder
 from tests.api.program import Program, problem_of
-from tests.factories import AccountFactory, AttemptFactory, LimitFactory, RecipientFactory, RunTargetFactory
+from tests.factories import AccountFactory, AttemptFactory, ContactFactory, LimitFactory, RecipientFactory
 
 ALL_DAY = {"start_hour": 0, "end_hour": 24}
 
@@ -126,7 +126,7 @@ def test_of_several_accounts_the_one_that_wrote_last_writes_again(
     program: Program, owner: User, account: Account, anna: Recipient
 ) -> None:
     known = AccountFactory.create(owner=owner)
-    RunTargetFactory.create(recipient=anna, account=known, run__reminder__owner=owner, sent=True)
+    ContactFactory.create(recipient=anna, account=known)
     told = program.post("/messages", body(account, anna, accounts=[account.pk, known.pk]), status=201)
     assert told["account"] == known.pk
 

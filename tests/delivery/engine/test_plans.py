@@ -25,6 +25,7 @@ RUNS, TARGETS = 600, 40  # so many runs, each of an account of its own, with so 
 LONG_RUN, LONG = RUNS + 1, 4_000  # one more run of the first account, all pending
 TABLES = (
     "accounts_account",
+    "accounts_contact",
     "accounts_limit",
     "accounts_recipient",
     "accounts_sendingstop",
@@ -79,6 +80,9 @@ INSERT INTO delivery_runtarget SELECT (jsonb_populate_record(t, jsonb_build_obje
     'id', {runs} * {targets} + n, 'recipient_id', {runs} * {targets} + n, 'run_id', {runs} + 1, 'account_id', 1))).*
 FROM public.delivery_runtarget t, generate_series(1, {long}) n WHERE t.id = {target};
 
+INSERT INTO accounts_contact (recipient_id, account_id, talked_at)
+SELECT n, (n - 1) / {targets} + 1, now() FROM generate_series(1, {runs} * {targets}) n;
+
 INSERT INTO activity_attempt SELECT (jsonb_populate_record(a, jsonb_build_object(
     'id', 1000000 + n, 'run_id', (n - 1) / {targets} + 1, 'account_id', (n - 1) / {targets} + 1, 'target_id', n,
     'at', now() - n * interval '1 second'))).*
@@ -126,7 +130,13 @@ def statements(many: int) -> dict[str, Statement]:
     surely = recording.record_surely(landings, now=NOW)
     span = {"since": claims.EARLIEST, "before": claims.LATEST}
     whole = {"account": 1, "now": NOW}
-    let_go = {"targets": [target_of(run) for run in runs], "fence": 1, "now": NOW, "begun": True}
+    let_go: dict[str, Any] = {
+        "targets": [target_of(run) for run in runs],
+        "fence": 1,
+        "now": NOW,
+        "begun": True,
+    }
+    let_go["account"] = None
     claim: dict[str, Any] = {"run": LONG_RUN, "fence": 1, "most": many, "most_new": many, "most_anew": many}
     claim |= {"known_since": NOW, "subscribers": False, "counts_people": True, "today": NOW, "week": NOW}
     reclaim = {

@@ -18,7 +18,7 @@ from delivery.planning import drip, forecasts
 from delivery.sessions import first_contacts
 from reminders.fire import fire
 from tests.delivery.stage import add_up, becomes
-from tests.factories import AccountFactory, AttemptFactory, LimitFactory, ReminderFactory
+from tests.factories import AccountFactory, AttemptFactory, LimitFactory, RecipientFactory, ReminderFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -103,7 +103,8 @@ def test_a_warm_up_does_not_grow_over_a_weekend(account: Account) -> None:
 def test_each_account_has_a_plan_of_its_own(owner: User, account: Account) -> None:
     other = AccountFactory.create(owner=owner, zone="Pacific/Auckland")
     LimitFactory.create(account=other, per_day=5)
-    run = dripping(account, accounts=[account, other], recipients=20)
+    tied = [RecipientFactory.create_batch(10, owner=owner, account=each) for each in (account, other)]
+    run = dripping(account, accounts=[account, other], recipients=[*tied[0], *tied[1]])
     assert per_day(plan_of(run, account=account)) == [10]
     own_days = Counter(
         at.astimezone(ZoneInfo("Pacific/Auckland")).date() for at in plan_of(run, account=other)

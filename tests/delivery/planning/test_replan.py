@@ -13,7 +13,7 @@ from delivery.models import Run, RunTarget
 from delivery.planning import diary, replan
 from reminders.fire import fire
 from tests.delivery.stage import add_up
-from tests.factories import AccountFactory, AttemptFactory, LimitFactory, ReminderFactory
+from tests.factories import AccountFactory, AttemptFactory, LimitFactory, RecipientFactory, ReminderFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -105,7 +105,8 @@ def test_a_drip_is_planned_anew_and_stays_apart(account: Account) -> None:
 
 def test_other_accounts_and_actions_are_left_alone(owner: User, account: Account) -> None:
     other = AccountFactory.create(owner=owner, zone="Europe/Berlin")
-    shared = fired(account, accounts=[account, other], recipients=10)
+    tied = [RecipientFactory.create_batch(5, owner=owner, account=each) for each in (account, other)]
+    shared = fired(account, accounts=[account, other], recipients=[*tied[0], *tied[1]])
     by_mail = fired(account, action="email", recipients=3)
     full(account)
     moved = set(shared.targets.filter(account=account).values_list("not_before", flat=True))

@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 from redis import Redis
 
-from accounts.models import Account, AddressAlias, GroupSync, Recipient, User
+from accounts.models import Account, AddressAlias, Contact, GroupSync, Recipient, User
 from config.long_tasks import long_tasks
 from delivery import audience
 from delivery.engine import wakeups
@@ -62,6 +62,19 @@ def test_doing_it_again_changes_nothing(account: Account, gateway: SandboxProces
     again = synced(account)
     assert (again.seen, again.added, again.renamed, again.left) == (12, 0, 0, 0)
     assert list(Recipient.objects.order_by("pk").values()) == before
+
+
+def test_an_account_is_known_to_be_a_member_of_each_group_until_it_leaves(
+    account: Account, gateway: SandboxProcess
+) -> None:
+    count(account, gateway, 12)
+    synced(account)
+    members = Contact.objects.filter(account=account, member_at__isnull=False)
+    assert members.count() == 12
+    assert not Contact.objects.filter(talked_at__isnull=False).exists()
+    count(account, gateway, 10)
+    synced(account)
+    assert members.count() == 10
 
 
 def test_a_group_that_was_renamed_gets_its_new_name_and_keeps_its_past(

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from accounts.models import User
 from delivery import conf, lifecycle
-from delivery.fanout import RECEIVED, NothingToSendError
+from delivery.audience import RECEIVED
+from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run
 from delivery.states import RunStatus, TargetStatus

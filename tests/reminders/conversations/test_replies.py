@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.asserts import assertContains
 
-from accounts.models import ConsentChange, Recipient
+from accounts.models import ConsentChange, Contact, Recipient
 from activity.models import Inbound
 from delivery.models import Run
 from reminders.conversations import replies
@@ -42,6 +42,15 @@ def test_a_reply_lifts_all_that_silence_brought() -> None:
     assert (recipient.attempts, recipient.cooldown_until, recipient.not_interested_at) == (0, None, None)
     assert recipient.last_inbound_at == said.at
     assert recipient.attempts_reset_at is not None
+
+
+def test_a_reply_is_remembered_as_a_talk_with_its_account() -> None:
+    target = sent(second=0)
+    said = reply(target)
+    reply(target, at=said.at - timedelta(hours=1))
+    contact = Contact.objects.get()
+    assert (contact.recipient_id, contact.account_id) == (target.recipient_id, target.account_id)
+    assert contact.talked_at == said.at
 
 
 def test_a_reply_that_is_told_late_does_not_turn_back_the_clock() -> None:

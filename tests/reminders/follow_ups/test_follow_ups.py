@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from accounts.models import Recipient, User
+from accounts.models import Account, Recipient, User
 from delivery.models import Run, RunTarget
 from reminders.follow_ups import entry, hygiene, queue, rules, sending
 from reminders.follow_ups.tick import tick
-from reminders.models import FollowUp, Reminder
+from reminders.models import FollowUp, Reminder, ReminderAccount
 from tests.delivery.stage import add_up
 from tests.factories import (
+    AccountFactory,
     AttemptFactory,
     FollowUpFactory,
     FollowUpStepFactory,
@@ -216,6 +217,25 @@ def test_a_due_follow_up_leaves_as_a_run_from_the_same_account() -> None:
     assert run.parts == [{"kind": "text", "text": "Step 0"}]
     assert run.status == "running"
     assert FollowUp.objects.get().sent_as == made
+
+
+@pytest.mark.parametrize("status", ["flagged", "archived"])
+def test_another_account_follows_up_where_the_first_cannot(status: str) -> None:
+    reminder = asking()
+    target = sent_of(reminder, at=hours(-30))
+    other = AccountFactory.create(owner=reminder.owner)
+    ReminderAccount.objects.filter(reminder=reminder).update(account=other)
+    tied = sent_of(
+        reminder,
+        recipient=RecipientFactory.create(owner=reminder.owner, account=target.account),
+        account=target.account,
+        at=hours(-30),
+    )
+    stopped = {"archived_at": timezone.now()} if status == "archived" else {"status": status}
+    Account.objects.filter(pk=target.account_id).update(**stopped)
+    tick()
+    senders = RunTarget.objects.filter(run__kind=Run.Kind.FOLLOW_UP).values_list("recipient_id", "account_id")
+    assert dict(senders) == {target.recipient_id: other.pk, tied.recipient_id: target.account_id}
 
 
 def test_all_that_say_the_same_share_a_run() -> None:
