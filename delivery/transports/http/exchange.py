@@ -12,6 +12,7 @@ The question behind every failure is whether the message may have gone out:
 - 503: the service, or what stands in front of it, takes nothing from anybody at the moment -> ServerError.
 """
 
+import asyncio
 import json
 import logging
 import math
@@ -36,9 +37,11 @@ from delivery.outcomes import (
     Unreachable,
 )
 from delivery.transports.base import CredentialsError
+from delivery.transports.http.connection import MAX_ANSWER_BYTES, WholeAnswer
+from delivery.transports.http.pool import KEEP_ALIVE, Place, Pool
 from delivery.transports.http.reading import parsed
 from delivery.transports.http.resolver import Resolver
-from delivery.transports.leaving import LookingRequest, send_once
+from delivery.transports.leaving import LookingRequest, about_to_leave, send_once
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
 from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
 from delivery.transports.networks.errors import Step, describe_connection_error
@@ -89,11 +92,11 @@ MAY_HAVE_ARRIVED: Mapping[type[Exception], str] = {
     aiohttp.ClientConnectionError: "the gateway closed the connection before it answered",
     OSError: "the gateway closed the connection before it answered",
 }
-# Gateways on Node close a connection that was idle for 5 s. A message that is written at that moment is left in
-# doubt, so we close the connection earlier.
-KEEP_ALIVE = 4.0
-MAX_ANSWER_BYTES = 4 * 2**20
 MAX_WAIT = 86_400.0
+MAX_AT_ONCE = 64 * 2**10  # a longer body takes a while, and is looked at again before its end
+SENDING = frozenset({"POST", "PUT"})
+CONTROL = frozenset(map(chr, range(32))) - {"\t"}
+ACCEPTED = {"Accept": "*/*", "User-Agent": aiohttp.http.SERVER_SOFTWARE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,16 +128,24 @@ class Answer:
         return found if isinstance(found, dict) else {}
 
 
-def open_session(*, connections: int = 0, networks: AllowedNetworks = ANYWHERE) -> aiohttp.ClientSession:
-    """Return a session that many accounts can share: no cookies, and no limit on connections unless given."""
-    connector = aiohttp.TCPConnector(
-        limit=connections,
-        keepalive_timeout=KEEP_ALIVE,
-        socket_factory=networks.open_socket,
-        resolver=Resolver(),
-    )
+class Connector(aiohttp.TCPConnector):
+    """The connections of a session: aiohttp's own, and those that carry messages."""
+
+    def __init__(self, networks: AllowedNetworks) -> None:
+        super().__init__(
+            limit=0, keepalive_timeout=KEEP_ALIVE, socket_factory=networks.open_socket, resolver=Resolver()
+        )
+        self.messages = Pool(networks)
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        self.messages.close()
+        await super().close(abort_ssl=abort_ssl)
+
+
+def open_session(*, networks: AllowedNetworks = ANYWHERE) -> aiohttp.ClientSession:
+    """Return a session that many accounts can share: no cookies, and no limit on connections."""
     return aiohttp.ClientSession(
-        connector=connector,
+        connector=Connector(networks),
         cookie_jar=aiohttp.DummyCookieJar(),
         request_class=LookingRequest,
         middlewares=(send_once,),
@@ -169,24 +180,71 @@ async def exchange(
     session: aiohttp.ClientSession, request: Request, *, connect: float, total: float
 ) -> Answer | Unanswered:
     """Send the request once and read the answer; never raises for a failure of the network or the server."""
-    # Not `sock_connect`: looking up the name and waiting for a free connection count too.
-    timeout = aiohttp.ClientTimeout(connect=connect, total=total)
     try:
-        async with session.request(
-            request.method,
-            request.url,
-            data=request.body,
-            headers=request.headers,
-            timeout=timeout,
-            allow_redirects=False,  # would hand the token to another host
-        ) as response:
-            body = await _read(response)
-            return Answer(status=response.status, headers=response.headers, body=body, request=request)
+        if isinstance(session.connector, Connector) and (written := in_one_piece(request)):
+            async with asyncio.timeout(total):
+                found = await _at_once(session.connector.messages, Place.of(request.url), written, connect)
+        else:
+            found = await _by_aiohttp(session, request, connect, total)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         # The error's text may hold the address with its secrets: the type is enough.
         logger.info("%s on %s to %s", type(error).__name__, request.method, request.url.host)
         unanswered = without_answer(error, connect=connect, total=total)
         return _with_place(unanswered, error, request.url, connect=connect, total=total)
+    return Answer(status=found.status, headers=found.headers, body=found.body, request=request)
+
+
+def in_one_piece(request: Request) -> bytes:
+    """Return the bytes of a short message; empty for a file, which takes a while, and for a question.
+
+    Raise ValueError for a header that would end too early.
+    """
+    body = request.body
+    if (
+        request.method not in SENDING
+        or not isinstance(body, bytes)
+        or len(body) > MAX_AT_ONCE
+        or request.url.raw_user
+    ):
+        return b""
+    headers = {"Host": request.url.host_port_subcomponent or "", **ACCEPTED, **request.headers}
+    lines = [f"{request.method} {request.url.raw_path_qs} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines.append(f"Content-Length: {len(body)}")
+    if any(not CONTROL.isdisjoint(line) for line in lines):
+        raise ValueError("A header cannot hold a line break.")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def _at_once(pool: Pool, place: Place, written: bytes, connect: float) -> WholeAnswer:
+    """Take a connection, have the last look, and write the message with nothing in between."""
+    connection = await pool.take(place, connect=connect)
+    try:
+        await about_to_leave()
+        if connection.closed:  # during the look: nothing has left
+            connection = await pool.open(place, connect=connect)
+            await about_to_leave()
+        return await connection.ask(written)
+    finally:
+        pool.give_back(place, connection)
+
+
+async def _by_aiohttp(
+    session: aiohttp.ClientSession, request: Request, connect: float, total: float
+) -> WholeAnswer:
+    """Leave the request to aiohttp: it holds a file, or it is a question."""
+    # Not `sock_connect`: looking up the name and waiting for a free connection count too.
+    timeout = aiohttp.ClientTimeout(connect=connect, total=total)
+    async with session.request(
+        request.method,
+        request.url,
+        data=request.body,
+        headers=request.headers,
+        timeout=timeout,
+        allow_redirects=False,  # would hand the token to another host
+    ) as response:
+        body = await _read(response)
+        return WholeAnswer(status=response.status, headers=response.headers, body=body)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

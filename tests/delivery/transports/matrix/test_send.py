@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delivery.outcomes import AccountBlocked, RateLimited, Rejected, Sent, ServerError, Unreachable
+from delivery.outcomes import AccountBlocked, RateLimited, Rejected, Sent, ServerError, Unknown, Unreachable
 from delivery.transports.base import (
     AccountState,
     CredentialsError,
@@ -111,7 +111,8 @@ class TestOnce:
         synapse.kill()
         down = await transport.send(said(home), "k1")
         synapse.start()
-        assert isinstance(down, Unreachable)
+        # Unknown where it was written to the connection that stood: a room event has a key, so it is sent again.
+        assert isinstance(down, Unreachable | Unknown)
         assert isinstance(await transport.send(said(home), "k1"), Sent)
         assert len(home.received()) == 2
 

@@ -160,15 +160,21 @@ def staged(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         yield port
 
 
+def aiohttp_alone() -> aiohttp.ClientSession:
+    # aiohttp makes its context once; each case trusts something else.
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=ssl.create_default_context()))
+
+
 @pytest.mark.parametrize("case", HTTP, ids=str)
-def test_http(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("session", [aiohttp_alone, open_session])
+def test_http(
+    session: Callable[[], aiohttp.ClientSession], case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def ask(port: int) -> str:
         url = URL.build(scheme="https" if case.tls else "http", host=case.host, port=port)
-        # aiohttp makes its context once; each case trusts something else.
-        connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
-        async with aiohttp.ClientSession(connector=connector) as session:
+        async with session() as opened:
             answer = await exchange(
-                session, json_request("POST", url, headers={}, payload={}), connect=0.5, total=1
+                opened, json_request("POST", url, headers={}, payload={}), connect=0.5, total=1
             )
         assert not isinstance(answer, Answer)
         return answer.reason
