@@ -64,7 +64,10 @@ def needs_servers(arguments: list[str]) -> bool:
 def execute() -> None:
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
-    execute_from_command_line(sys.argv)
+    from audit.commands import as_command  # noqa: PLC0415
+
+    with as_command(sys.argv):
+        execute_from_command_line(sys.argv)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from accounts.addresses import BadAddressError, canonical
 from accounts.models import Account, OwnAddress, Recipient, TestMessage, User
 from accounts.models.account import Channel
 from accounts.regions import region_of
+from audit.record import record
 
 CODE_LIVES = timedelta(minutes=15)
 CODE_TRIES = 5
@@ -146,8 +147,10 @@ def confirm(account: Account, person: User, address: str, code: str) -> None:
     own = rows.get()
     if not constant_time_compare(own.code_hash, _hash(own, "".join(code.split()))):
         raise NotAllowedError(_wrong(CODE_TRIES - own.tries))
-    rows.update(confirmed_at=timezone.now(), code_hash="")
-    Account.objects.filter(pk=account.pk, own_address="").update(own_address=address)
+    with transaction.atomic():
+        rows.update(confirmed_at=timezone.now(), code_hash="")
+        Account.objects.filter(pk=account.pk, own_address="").update(own_address=address)
+        record("address.confirmed", account, by=person)
 
 
 def text_of(code: str, person: User) -> str:

@@ -55,6 +55,8 @@ NEVER_SHARED = frozenset(
         "accounts.TeamMate",
         "accounts.User",
         "activity.PushSubscription",
+        "audit.Entry",
+        "audit.PersonalValues",
         "api.ApiKey",
         "api.StoredAnswer",
     }

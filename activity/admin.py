@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from accounts.admin.lists import moment_column, pill_column
 from accounts.admin.roles import RoleAdmin, ViewAdmin
 from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
+from audit.models import Entry, PersonalValues
 from delivery.admin.rows import Ordering, RunRowsAdmin, WithinRunFilter
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
 
@@ -80,6 +81,44 @@ class InboundAdmin(ViewAdmin[Inbound]):
     @admin.display(description="Text")
     def excerpt(self, inbound: Inbound) -> str:
         return inbound.text[:60]
+
+
+@admin.register(Entry)
+class EntryAdmin(ViewAdmin[Entry]):
+    """The audit log. Its rows are added and never changed."""
+
+    list_display = ("id", "made", "actor_name", "words", "thing_name", "owner", "door", "via", "address")
+    list_filter = ("door",)
+    list_select_related = ("owner", "actor")
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("=actor_name",)
+    search_help_text = "The name of a person."
+    fields = (
+        ("at", "owner"),
+        ("actor", "actor_name"),
+        ("door", "via", "address"),
+        ("action", "thing_type", "thing_id", "thing_name"),
+        ("before", "after"),
+        "note",
+    )
+
+    made = moment_column("at", "When")
+
+    @admin.display(description="What")
+    def words(self, entry: Entry) -> str:
+        return entry.words
+
+
+@admin.register(PersonalValues)
+class PersonalValuesAdmin(ViewAdmin[PersonalValues]):
+    """Values that were typed about recipients. They go when a recipient is erased."""
+
+    list_display = ("entry", "recipient_id", "owner")
+    list_select_related = ("entry", "owner")
+    ordering = ("-id",)
+    sortable_by = ()
+    fields = (("entry", "recipient_id", "owner"), ("before", "after"), "note")
 
 
 @admin.register(Notification)

@@ -20,6 +20,7 @@ from api import idempotency, rates
 from api.access import Caller, find_caller
 from api.problems import Fault, ProblemError, refusal
 from api.rates import Allowance
+from audit.origin import through_key
 
 Run = Callable[..., HttpResponseBase]
 View = Callable[..., Any]
@@ -38,7 +39,8 @@ def serve(run: Run) -> Run:
             allowance = rates.take(caller.key.pk, now=timezone.now())
             _refuse_too_many(allowance)
             _refuse_unknown(request, operation)
-            response = _once(request, caller, operation, lambda: run(request, **path))
+            with through_key(caller.person, f"{caller.key} (paceline_{caller.key.prefix}…)"):
+                response = _once(request, caller, operation, lambda: run(request, **path))
         except ProblemError as error:
             response = error.problem.response()
         for name, value in (allowance.headers if allowance else {}).items():

@@ -20,6 +20,7 @@ from accounts.models import Role, User
 from accounts.roles import require_touch
 from api.models import ApiKey
 from api.scopes import Scope
+from audit.record import record
 
 MOST = 50  # keys of one person that still work
 LAST_YEAR = (
@@ -57,6 +58,7 @@ def issue(person: User, *, name: str, scopes: Iterable[Scope], ends_at: datetime
         scopes=[scope.value for scope in chosen],
         ends_at=ends_at,
     )
+    record("key.made", key, after={"scopes": key.scopes, "ends_at": ends_at})
     return Issued(key, secret)
 
 
@@ -79,7 +81,9 @@ def works(key: ApiKey, now: datetime) -> bool:
 def revoke(key: ApiKey, *, by: User) -> None:
     """End the key at once: the next request with it is refused."""
     require_touch(key, by, Role.MANAGE)
-    ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+    with transaction.atomic():
+        if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+            record("key.revoked", key, by=by)
 
 
 def note_use(key: ApiKey, *, address: str, now: datetime) -> None:

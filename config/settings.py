@@ -93,6 +93,7 @@ INSTALLED_APPS = [
     "csp",
     "channels",
     "activity",
+    "audit",
     "accounts",
     "delivery",
     "reminders",
@@ -110,6 +111,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "audit.middleware.AuditOrigin",
     "django.contrib.messages.middleware.MessageMiddleware",
     "config.redis.publishing.SayDelays",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -482,6 +484,13 @@ KEEP_DAYS = env.whole("KEEP_DAYS", 0, 0, 36_500)
 if 0 < KEEP_DAYS < 35:
     raise ImproperlyConfigured(
         f"KEEP_DAYS is {KEEP_DAYS}: limits need the last 35 days. Use 0 or at least 35."
+    )
+# How long the audit log is kept; 0 keeps all of it.
+AUDIT_KEEP_DAYS = env.whole("AUDIT_KEEP_DAYS", 0, 0, 36_500)
+if 0 < AUDIT_KEEP_DAYS < 35:
+    raise ImproperlyConfigured(
+        f"AUDIT_KEEP_DAYS is {AUDIT_KEEP_DAYS}: the database refuses to remove entries of the last 30 days. "
+        "Use 0 or at least 35."
     )
 FOLLOW_UP_LATEST_HOURS = env.number("FOLLOW_UP_LATEST_HOURS", 24, 1, 8760)
 

@@ -12,11 +12,13 @@ from typing import Generic, TypeVar
 from zoneinfo import ZoneInfo
 
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Role, User
 from accounts.roles import touchable
 from activity.components.times import until
+from audit.record import differing, record, values_of
 from delivery import lifecycle
 from delivery.conf import ASKS_ABOVE
 from delivery.lifecycle.causes import Cause
@@ -24,6 +26,7 @@ from delivery.models import Run, RunTarget
 from delivery.states import OPEN_RUN, SETTLED_RUN, IllegalMoveError, PauseReason, RunStatus, TargetStatus
 
 REFUSALS_SHOWN = 5
+SHOWN = ("status", "pause_reason", "pending", "failed", "unconfirmed", "archived_at", "canceled_at")
 PAUSED_BY_A_PERSON = partial(lifecycle.pause, reason=PauseReason.OPERATOR)
 
 Row = TypeVar("Row", Run, RunTarget)
@@ -301,7 +304,7 @@ def do_each(action: Action[Row], rows: Sequence[Row], *, by: User | None) -> Rep
     done, refusals, results = [], [], []
     for row in rows:
         try:
-            results.append(action.do(row, by=by))
+            results.append(_recorded(action, row, by))
         except (IllegalMoveError, PermissionDenied) as error:
             refusals.append(str(error))
         else:
@@ -313,11 +316,24 @@ def decide(action: Action[Run], run: Run, *, cause: Cause | None, by: User | Non
     """Decide about all messages of a run, or those of one cause; return what was done, or why it was refused."""
     before = {name: getattr(run, name) for name in ("failed", "unconfirmed")}
     try:
-        after = action.do(run, by=by, cause=cause)
+        after = _recorded(action, run, by, cause=cause)
     except (IllegalMoveError, PermissionDenied) as error:
         return "", str(error)
     moved = sum(max(0, before[name] - getattr(after, name)) for name in ("failed", "unconfirmed"))
     return f"{_messages(moved)} {'was' if moved == 1 else 'were'} {action.done}.", ""
+
+
+def _recorded(action: Action[Row], row: Row, by: User | None, **more: Cause | None) -> Run:
+    """Do the action to one row and record it, both or neither."""
+    run = row if isinstance(row, Run) else row.run
+    before = values_of(run, SHOWN)
+    with transaction.atomic():
+        after = action.do(row, by=by, **more)
+        old, new = differing(before, values_of(after, SHOWN))
+        if isinstance(row, RunTarget):
+            new["target"] = row.pk
+        record(f"run.{action.verb}", after, by=by, before=old, after=new)
+    return after
 
 
 def question_of(action: Action[Run], runs: Sequence[Run], *, by: User | None) -> Question:

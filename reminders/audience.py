@@ -3,7 +3,7 @@
 Each function runs one statement, however many recipients there are.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,8 +15,10 @@ from accounts.models.recipient import RecipientQuerySet
 from accounts.paging import at_most_shown
 from accounts.recipients import tags
 from accounts.recipients.search import matching
+from audit.record import record
 from reminders import headcount
 from reminders.drafts import ACTIONS, NotPossibleError, locked_to_edit
+from reminders.message import quiet_for
 from reminders.models import Reminder, ReminderAccount
 
 Chosen = Reminder.recipients.through
@@ -109,7 +111,9 @@ def choose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
             """,  # noqa: S608 - `picked` is Django's own SQL
             [reminder.pk, *values],
         )
-        return int(cursor.rowcount)
+        added = int(cursor.rowcount)
+    _record(reminder, by, {"recipients_added": added} if added else {})
+    return added
 
 
 @transaction.atomic
@@ -118,6 +122,7 @@ def unchoose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
     reminder = _locked(reminder, by)
     gone, _ = Chosen.objects.filter(reminder=reminder, recipient__in=rows.order_by().values("pk")).delete()
     _keep_complete(reminder)
+    _record(reminder, by, {"recipients_removed": gone} if gone else {})
     return gone
 
 
@@ -126,7 +131,10 @@ def choose_tags(reminder: Reminder, tags: Iterable[str], *, by: User) -> None:
     """Choose tags: everyone who has one of them when the reminder fires gets it."""
     reminder = _locked(reminder, by)
     wanted = [int(pk) for pk in tags if pk.isascii() and pk.isdigit() and len(pk) < 19]
+    before = sorted(reminder.tags.values_list("name", flat=True))
     reminder.tags.set(Tag.objects.filter(owner=reminder.owner_id, pk__in=wanted))
+    after = sorted(reminder.tags.values_list("name", flat=True))
+    _record(reminder, by, {"tags": after} if before != after else {}, {"tags": before})
     _keep_complete(reminder)
 
 
@@ -152,7 +160,11 @@ def choose_accounts(
     reminder.action = action if action in possible else reminder.action
     reminder.action = reminder.action if reminder.action in possible else possible[0]
     reminder.save(update_fields=["channel", "action", "updated_at"])
-    ReminderAccount.objects.filter(reminder=reminder).delete()
+    earlier = ReminderAccount.objects.filter(reminder=reminder).order_by("position", "id")
+    before = list(earlier.values_list("account_id", flat=True))
+    after = [account.pk for account in accounts]
+    _record(reminder, by, {"accounts": after} if before != after else {}, {"accounts": before})
+    earlier.delete()
     ReminderAccount.objects.bulk_create(
         [
             ReminderAccount(reminder=reminder, account=account, position=position)
@@ -160,6 +172,14 @@ def choose_accounts(
         ]
     )
     return reminder
+
+
+def _record(
+    reminder: Reminder, by: User, after: Mapping[str, Any], before: Mapping[str, Any] | None = None
+) -> None:
+    if after:
+        quiet = quiet_for(reminder)
+        record("reminder.changed", reminder, by=by, before=before, after=after, quiet=quiet)
 
 
 def tags_of(reminder: Reminder) -> list[Tag]:

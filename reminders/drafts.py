@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import Account, Role, User
 from accounts.models.account import Action, Channel
 from accounts.roles import owners_for, require_touch
+from audit.record import record
 from delivery.models import Run
 from delivery.wordings import VARIABLE, cut
 from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
@@ -74,6 +75,7 @@ def begin(owner: User) -> Reminder:
     )
     if first is not None and len(accounts) == 1:
         ReminderAccount.objects.create(reminder=reminder, account=first)
+    record("reminder.added", reminder)
     return reminder
 
 
@@ -82,9 +84,11 @@ def create(owner: User, *, name: str = "", by: User) -> Reminder:
     """Return a new draft of `owner`, made by a person who may add something for them."""
     if not owners_for(by, Role.WRITE).filter(pk=owner.pk).exists():
         raise PermissionDenied("You may not write reminders for this owner. Ask them for the role Write.")
-    return Reminder.objects.create(
+    reminder = Reminder.objects.create(
         owner=owner, name=name, zone=owner.zone or timezone.get_default_timezone_name()
     )
+    record("reminder.added", reminder, by=by)
+    return reminder
 
 
 @transaction.atomic
@@ -134,6 +138,7 @@ def duplicate(reminder: Reminder, *, by: User) -> Reminder:
     )
     rows = (Reminder.recipients.through(reminder=copy, recipient_id=pk) for pk in chosen.iterator())
     Reminder.recipients.through.objects.bulk_create(rows, batch_size=10_000)
+    record("reminder.copied", copy, by=by, after={"from": reminder.pk})
     return copy
 
 
@@ -147,6 +152,7 @@ def archive(reminder: Reminder, *, by: User) -> Reminder:
         raise NotPossibleError(f"{reminder} has a run under way. Wait for its end, or cancel it first.")
     reminder.archived_at = reminder.archived_at or timezone.now()
     reminder.save(update_fields=["archived_at", "updated_at"])
+    record("reminder.archived", reminder, by=by)
     return reminder
 
 
@@ -157,6 +163,7 @@ def unarchive(reminder: Reminder, *, by: User) -> Reminder:
         raise NotPossibleError(f"{reminder} only carries single messages. Make a new reminder instead.")
     reminder.archived_at = None
     reminder.save(update_fields=["archived_at", "updated_at"])
+    record("reminder.unarchived", reminder, by=by)
     return reminder
 
 
@@ -166,6 +173,7 @@ def discard(reminder: Reminder, *, by: User) -> None:
     reminder = locked_to_edit(reminder, by=by)
     if reminder.status != Reminder.Status.DRAFT or Run.objects.filter(reminder=reminder).exists():
         raise NotPossibleError(f"{reminder} is not a draft any more. Archive it instead.")
+    record("reminder.deleted", reminder, by=by)
     reminder.delete()
 
 

@@ -13,6 +13,7 @@ from django.db.models import Prefetch, prefetch_related_objects
 from accounts.models import Role, User
 from accounts.models.account import Action
 from accounts.roles import require_touch
+from audit.record import record
 from config.shares import Shares
 from delivery.fanout import Firing, NothingToSendError, make_run
 from delivery.lifecycle import WrongStateError
@@ -54,14 +55,19 @@ def fire(
     if starts().take(reminder.owner_id):
         raise BusyError("Other reminders are being started right now. Try again in a few seconds.")
     try:
-        return _fire(reminder, key, undo, without, after)
+        return _fire(reminder, key, undo, without, after, by)
     finally:
         starts().give_back(reminder.owner_id)
 
 
 @transaction.atomic
 def _fire(
-    reminder: Reminder, key: UUID | None, undo: timedelta, without: Sequence[int], after: int | None
+    reminder: Reminder,
+    key: UUID | None,
+    undo: timedelta,
+    without: Sequence[int],
+    after: int | None,
+    by: User | None,
 ) -> Run:
     reminder = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
     if known := Run.objects.filter(reminder=reminder, key=key).first() if key else None:
@@ -74,7 +80,9 @@ def _fire(
     _refuse_unseen(reminder, after)
     load_for_freezing([reminder])
     firing = replace(freeze(reminder), key=key or uuid4(), undo=undo, without=without)
-    return _reaches_somebody(make_run(firing))
+    run = _reaches_somebody(make_run(firing))
+    record("reminder.fired", reminder, by=by, after={"run": run.pk, "recipients": run.total})
+    return run
 
 
 def _refuse_unseen(reminder: Reminder, after: int | None) -> None:

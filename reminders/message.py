@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 
 from accounts.models import User
 from accounts.models.account import Action, Channel
+from audit.record import differing, record, stored
 from delivery.wordings import MOST_WORDINGS, VARIABLE, as_plain, longest, why_not
 from reminders.drafts import NotPossibleError, locked_to_edit
 from reminders.models import Media, Part, Reminder
@@ -25,6 +28,9 @@ REFUSED_ABOVE: Mapping[tuple[str, str], int] = {
     (Channel.LINKEDIN, Action.CONNECTION_REQUEST): 300,
     (Channel.LINKEDIN, Action.INMAIL): 1_900,
 }
+
+
+DRAFTS_QUIET = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,7 @@ def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: U
         raise NotPossibleError(
             "A reminder that is not a draft any more needs a message. Write at least one part."
         )
+    before = _told(reminder)
     for role, typed in parts.items():
         if len(typed) > MOST_PARTS:
             raise NotPossibleError(f"A message has at most {MOST_PARTS} parts, since each is sent by itself.")
@@ -75,6 +82,26 @@ def write(reminder: Reminder, parts: Mapping[str, Sequence[TypedPart]], *, by: U
             raise NotPossibleError(trouble)
         _replace(reminder, role, typed)
     reminder.save(update_fields=["name", "subject", "updated_at"])
+    old, new = differing(before, _told(reminder))
+    if new:
+        record("reminder.changed", reminder, by=by, before=old, after=new, quiet=quiet_for(reminder))
+
+
+def _told(reminder: Reminder) -> dict[str, Any]:
+    """Return the message as the database has it, to record it."""
+    texts = [
+        [part.text, *(part.other_wordings or ())] for part in reminder.parts.order_by("role", "position")
+    ]
+    files = list(reminder.parts.exclude(media=None).values_list("media__filename", flat=True))
+    return stored(reminder, ("name", "subject")) | {"texts": texts, "files": files}
+
+
+def quiet_for(reminder: Reminder) -> timedelta | None:
+    """Return for how long further changes of a reminder are not recorded: a draft saves itself while it is typed.
+
+    What was scheduled in the end is recorded whole (`scheduling.schedule`).
+    """
+    return DRAFTS_QUIET if reminder.status == Reminder.Status.DRAFT else None
 
 
 def wording_trouble(parts: Iterable[TypedPart]) -> str:

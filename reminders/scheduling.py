@@ -5,12 +5,14 @@ both under the reminder's lock.
 """
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Role, User
 from accounts.roles import require_touch
+from audit.record import differing, record, stored, values_of
 from reminders.drafts import locked_to_edit
 from reminders.models import Reminder
 from reminders.moments import has_moment, next_moment
@@ -33,9 +35,12 @@ def schedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
     now = timezone.now()
     if wrong := problems(reminder, now=now):
         raise NotReadyError(wrong)
+    before = {"status": reminder.status}
     reminder.next_fire_at = _next(reminder, now)
     reminder.status = ON
     reminder.save(update_fields=["status", "next_fire_at", "updated_at"])
+    if before["status"] != ON:
+        record("reminder.scheduled", reminder, by=by, before=before, after=told(reminder))
     return reminder
 
 
@@ -56,6 +61,9 @@ def save_times(reminder: Reminder, *, by: User) -> Reminder:
     An edit after which it cannot be sent is refused as a whole.
     """
     locked_to_edit(reminder, by=by)
+    old, new = differing(stored(reminder, TIMES), values_of(reminder, TIMES))
+    if new:
+        record("reminder.changed", reminder, by=by, before=old, after=new)
     reminder.save(update_fields=[*TIMES, "updated_at"])
     return reschedule(reminder, by=by)
 
@@ -65,9 +73,21 @@ def switch_off(reminder: Reminder, *, by: User | None = None) -> Reminder:
     """Stop further firings until it is scheduled again. An open run continues: cancel the run to stop it."""
     reminder = _locked(reminder, by, Role.SEND)
     if reminder.status == ON:
+        record("reminder.switched_off", reminder, by=by, before={"next_fire_at": reminder.next_fire_at})
         reminder.status, reminder.next_fire_at = Reminder.Status.OFF, None
         reminder.save(update_fields=["status", "next_fire_at", "updated_at"])
     return reminder
+
+
+def told(reminder: Reminder) -> dict[str, Any]:
+    """Return what somebody schedules, to record it: the texts, the accounts, the size of the audience, the times."""
+    times = ("schedule", "fire_at", "cron", "zone", "window_start_hour", "window_end_hour", "send_days")
+    return values_of(reminder, ("status", "next_fire_at", *times)) | {
+        "texts": list(reminder.parts.values_list("text", flat=True)),
+        "accounts": list(reminder.reminder_accounts.values_list("account_id", flat=True)),
+        "tags": list(reminder.tags.values_list("name", flat=True)),
+        "recipients_chosen_one_by_one": Reminder.recipients.through.objects.filter(reminder=reminder).count(),
+    }
 
 
 def _next(reminder: Reminder, now: datetime) -> datetime | None:

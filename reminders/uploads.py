@@ -11,10 +11,12 @@ from django.core.exceptions import RequestDataTooBig, ValidationError
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
+from django.db import transaction
 from django.template.defaultfilters import filesizeformat
 from PIL import Image
 
 from accounts.models import User
+from audit.record import record
 from reminders.models import Media
 from reminders.models.media import by_content
 
@@ -90,8 +92,11 @@ def store(upload: "UploadedFile[Any]", *, owner: User) -> Media:
     except OSError as error:
         log.exception("media_not_stored")
         raise BadUploadError(f"{upload.name} could not be stored. Try again in a minute.") from error
-    Media.objects.bulk_create([media], ignore_conflicts=True)  # another tab may have sent the same file
-    return Media.objects.get(owner=owner, sha256=sha256)
+    with transaction.atomic():
+        Media.objects.bulk_create([media], ignore_conflicts=True)  # another tab may have sent the same file
+        media = Media.objects.get(owner=owner, sha256=sha256)
+        record("media.added", media, after={"size": media.size, "type": media.content_type})
+    return media
 
 
 def _checked(upload: "UploadedFile[Any]") -> str:

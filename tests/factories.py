@@ -47,6 +47,7 @@ from accounts.models.webhook import EventType
 from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from api.scopes import Scope
+from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
 from delivery.states import PauseReason, ReturnKind, RunStatus, TargetStatus
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
@@ -727,6 +728,38 @@ class StoredAnswerFactory(Factory[StoredAnswer]):
     content_type = "application/json"
     body = LazyFunction(lambda: {"text": "{}"})
     created_at = now()
+
+
+class EntryFactory(Factory[Entry]):
+    """An entry of the audit log: the owner stopped a run on a page."""
+
+    class Meta:
+        model = Entry
+
+    owner = SubFactory(OperatorFactory)
+    actor = SelfAttribute("owner")
+    actor_name = LazyAttribute(lambda entry: entry.actor.username if entry.actor else "")
+    door = "page"
+    address = "192.0.2.7"
+    action = "run.pause"
+    thing_type = "run"
+    thing_id = Sequence(lambda n: n + 1)
+    thing_name = "Rent is due (run 1)"
+    before = LazyFunction(lambda: {"status": "running"})
+    after = LazyFunction(lambda: {"status": "paused"})
+
+
+class PersonalValuesFactory(Factory[PersonalValues]):
+    class Meta:
+        model = PersonalValues
+
+    entry = SubFactory(
+        EntryFactory, action="recipient.changed", thing_type="recipient", before=None, after=None
+    )
+    owner = SelfAttribute("entry.owner")
+    recipient_id = SelfAttribute("entry.thing_id")
+    before = LazyFunction(lambda: {"name": "Anna"})
+    after = LazyFunction(lambda: {"name": "Anna B."})
 
 
 # For tests that go over all models.

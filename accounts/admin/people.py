@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
+from accounts.admin.recorded import Recorded
 from accounts.admin.roles import RoleAdmin, is_staff, is_superuser
 from accounts.generics import UserAdmin
 from accounts.models import TeamMate, User
@@ -16,7 +17,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class PersonAdmin(UserAdmin[User]):
+class PersonAdmin(Recorded, UserAdmin[User]):
     """Pages of people. Only superusers add and change them. Nobody is deleted: history names them."""
 
     list_display = ("username", "email", "first_name", "last_name", "role", "zone", "is_active", "last_login")

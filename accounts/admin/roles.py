@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.admin.lists import CappedPaginator
+from accounts.admin.recorded import Recorded
 from accounts.admin.widgets import (
     Autocomplete,
     AutocompleteMany,
@@ -66,7 +67,7 @@ class _Choices:
         return self.admin_site.get_model_admin(db_field.related_model).get_queryset(request)
 
 
-class RoleAdmin(_Choices, ModelAdmin[M]):
+class RoleAdmin(Recorded, _Choices, ModelAdmin[M]):
     """The pages of a model, for the people whom its roles allow."""
 
     paginator = CappedPaginator

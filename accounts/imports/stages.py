@@ -21,6 +21,7 @@ from accounts.imports.sheets import MOST_COLUMNS, Format, SheetError, detect, fr
 from accounts.models import Import, User
 from accounts.regions import region_of
 from activity import counters
+from audit.record import record
 from config.celery import app
 from config.long_tasks import long_tasks
 from config.redis.publishing import publish
@@ -70,7 +71,9 @@ def upload(owner: User, file: "File[bytes]", *, filename: str, by: User) -> Impo
     except OSError as error:
         log.exception("import_not_stored")
         raise SheetError("The file could not be stored. Nothing was saved. Try again in a minute.") from error
-    job.save()
+    with transaction.atomic():
+        job.save()
+        record("import.uploaded", job, by=by)
     return job
 
 
@@ -119,7 +122,9 @@ def _place(by: User) -> Iterator[None]:
 
 def start_check(job: Import) -> None:
     """Check every row: a small file at once, a large one by a worker."""
-    _move(job, Status.CHECKING, among=(Status.DRAFT, Status.CHECKED, Status.FAILED))
+    with transaction.atomic():
+        _move(job, Status.CHECKING, among=(Status.DRAFT, Status.CHECKED, Status.FAILED))
+        record("import.changed", job, after={"columns": [column["means"] for column in job.columns]})
     _begin(job)
 
 
@@ -129,7 +134,9 @@ def confirm(job: Import) -> None:
         return
     if not job.counts.get("new", 0) + job.counts.get("known", 0):
         raise WrongStageError("No row of the file can be saved. Correct the file, and import it again.")
-    _move(job, Status.SAVING, among=(Status.CHECKED,))
+    with transaction.atomic():
+        _move(job, Status.SAVING, among=(Status.CHECKED,))
+        record("recipients.imported", job, after=job.counts)
     _begin(job)
 
 
@@ -143,7 +150,9 @@ def discard(job: Import) -> None:
     if job.working and progress.progress_of(job.pk) is not None:
         raise WrongStageError("The import is in progress. Wait until it has finished.")
     job.file.delete(save=False)
-    job.delete()
+    with transaction.atomic():
+        record("import.discarded", job)
+        job.delete()
 
 
 def work(job_id: int) -> None:

@@ -16,6 +16,7 @@ from accounts.imports.sheets import SheetError
 from accounts.models import Import, Role
 from accounts.pages.import_forms import ColumnsForm, UploadForm
 from accounts.roles import may_touch, visible
+from audit.record import record
 
 SHOWN = 20
 STEPS = ("File", "Columns", "Check", "Done")
@@ -130,6 +131,7 @@ def discard(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def report(request: HttpRequest, pk: int) -> HttpResponseBase:
     job = seen(Import.objects.all(), request, pk)
+    record("export.made", job, after={"of": "the report of an import"})
     return csv_response(request, report_lines(job), "import-report")
 
 

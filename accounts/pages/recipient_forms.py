@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.generics import ModelForm
@@ -12,7 +13,10 @@ from accounts.imports.columns import RESERVED, variable_name
 from accounts.imports.rows import LONGEST_TAG, LONGEST_VALUE
 from accounts.models import Account, Recipient, Role, Tag, User
 from accounts.models.account import Channel
+from accounts.recipients import tags
+from accounts.recipients.change import told
 from accounts.roles import owners_for, touchable
+from audit.record import differing, record
 
 MOST_VARIABLES = 50
 
@@ -145,13 +149,20 @@ class RecipientForm(ModelForm[Recipient]):
         self.instance.fields = cleaned.get("variables", self.instance.fields)
         return cleaned
 
+    @transaction.atomic
     def save(self, commit: bool = True) -> Recipient:
+        """Save the recipient with its tags, and record what changed."""
+        added = self.instance._state.adding
+        before = {} if added else told(Recipient.objects.get(pk=self.instance.pk))
         recipient = super().save(commit)
         owner = recipient.owner
-        tags = [
+        named = [
             Tag.objects.get_or_create(owner=owner, name=name)[0] for name in self.cleaned_data["tag_names"]
         ]
-        recipient.tags.set(tags)
+        recipient.tags.set(named)
+        old, new = differing(before, told(recipient))
+        if new:
+            record("recipient.added" if added else "recipient.changed", recipient, before=old, after=new)
         return recipient
 
 
@@ -206,4 +217,4 @@ class TagAllForm(forms.Form):
         """Return the user's own tag, else a team member's tag of that name, else a new one."""
         name = " ".join(self.cleaned_data["name"].split())
         mine = Tag.objects.filter(owner=self.user, name=name).first()
-        return mine or self.known.filter(name=name).first() or Tag.objects.create(owner=self.user, name=name)
+        return mine or self.known.filter(name=name).first() or tags.create(self.user, name)

@@ -21,6 +21,7 @@ from accounts.recipients.history import history
 from accounts.recipients.states import STATES, state_now
 from accounts.roles import rights_on, visible
 from activity.components.looks import look_of
+from audit.record import record
 
 CHOICES = 200  # in a filter; the search finds the others
 
@@ -56,6 +57,8 @@ def _count(rows: QuerySet[Recipient], *, searched: bool) -> str:
 @require_safe
 def export(request: HttpRequest) -> HttpResponseBase:
     rows = RecipientFilter.of(request.GET).rows(user_of(request))
+    filters = sorted(name for name, value in request.GET.items() if value)  # their values may name somebody
+    record("export.made", owner_id=user_of(request).pk, after={"of": "recipients", "filters": filters})
     return csv_response(request, export_lines(rows), "recipients")
 
 

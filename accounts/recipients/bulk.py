@@ -4,7 +4,7 @@ What is left out of a row stays as it is, and consent never changes: nobody is o
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,9 @@ from accounts.addresses import BadAddressError, canonical
 from accounts.imports.save import LOCK
 from accounts.models import Account, User
 from accounts.regions import region_of
+from audit.record import record
 
+FEW = 100
 PATIENCE = "10s"  # for an import that is being saved
 
 
@@ -64,7 +66,17 @@ def put(owner: User, rows: Sequence[Given]) -> list[Result]:
     good = {row.key: row for row in read if not row.problem}
     saved = _save(owner, list(good.values())) if good else {}
     _tag(owner, good, saved)
+    if saved:
+        added = sum(made for _, made in saved.values())
+        counts = {"added": added, "changed": len(saved) - added, "ids": _ends(pk for pk, _ in saved.values())}
+        record("recipients.saved", owner_id=owner.pk, after=counts)
     return [_result(row, saved) for row in read]
+
+
+def _ends(ids: Iterable[int]) -> list[int]:
+    """Return the ids if they are few, else the lowest and the highest."""
+    found = sorted(ids)
+    return found if len(found) <= FEW else [found[0], found[-1]]
 
 
 def _read(owner: User, rows: Sequence[Given]) -> Iterator[_Row]:

@@ -15,9 +15,18 @@ from accounts.models.webhook import EventType
 from accounts.outbox import Event, emit
 from accounts.roles import require_touch
 from activity import counters
+from audit.record import record
 
 Mark = Literal["opted_out_at", "blocked_at", "converted_at"]
 Move = ConsentChange.Move
+RECORDED = {
+    Move.OUT: "recipient.out",
+    Move.IN: "recipient.in",
+    Move.BLOCKED: "recipient.blocked",
+    Move.UNBLOCKED: "recipient.unblocked",
+    Move.CONVERTED: "recipient.converted",
+    Move.REOPENED: "recipient.reopened",
+}
 
 
 def opt_out(recipient: Recipient, *, how: str, by: User | None = None) -> bool:
@@ -89,6 +98,7 @@ def _change(recipient: Recipient, mark: Mark, move: Move, *, on: bool, how: str,
         changed = marked.update(**{mark: now if on else None}) == 1
         if changed:
             ConsentChange.objects.create(recipient=recipient, move=move, at=now, how=how, by=by)
+            record(RECORDED[move], recipient, by=by, note=how)
             _tell_webhooks(recipient, move, how)
     if changed:
         setattr(recipient, mark, now if on else None)

@@ -8,6 +8,7 @@ from django.db.models import ManyToManyRel, OuterRef, QuerySet
 from accounts.models import Recipient, Role, Tag, User
 from accounts.paging import at_most_shown, shown, size_of
 from accounts.roles import require_touch, touchable
+from audit.record import record
 
 Ties = Recipient.tags.through
 
@@ -16,20 +17,23 @@ class TagError(ValueError):
     """The tag cannot be changed like this. The text says why, and what to do."""
 
 
+@transaction.atomic
 def create(owner: User, name: str) -> Tag:
     name = _named(name)
     tag, made = Tag.objects.get_or_create(owner=owner, name=name)
     if not made:
         raise TagError(f"A tag “{name}” already exists.")
+    record("tag.added", tag)
     return tag
 
 
 def rename(tag: Tag, name: str, *, by: User) -> None:
     require_touch(tag, by, Role.WRITE)
-    tag.name = _named(name)
+    before, tag.name = {"name": tag.name}, _named(name)
     try:
         with transaction.atomic():
             tag.save(update_fields=["name"])
+            record("tag.changed", tag, by=by, before=before, after={"name": tag.name})
     except IntegrityError as error:
         raise TagError(f"A tag “{tag.name}” already exists. Merge the two tags instead.") from error
 
@@ -44,18 +48,22 @@ def merge(tag: Tag, *, into: Tag, by: User) -> None:
     for relation in Tag._meta.related_objects:
         if isinstance(relation, ManyToManyRel) and relation.through is not None:
             _move(relation.through._meta.db_table, f"{relation.related_model._meta.model_name}_id", tag, into)
+    record("tag.merged", tag, by=by, after={"into": into.name})
     tag.delete()
 
 
+@transaction.atomic
 def delete(tag: Tag, *, by: User) -> None:
     """Delete the tag. Raise TagError while a scheduled reminder uses it, because the audience would change."""
     require_touch(tag, by, Role.WRITE)
     waiting = tag.reminders.filter(status="scheduled", archived_at=None)
     if names := ", ".join(f"“{reminder}”" for reminder in waiting[:3]):
         raise TagError(f"The tag is used by {names}. Remove it there first, or merge it into another tag.")
+    record("tag.removed", tag, by=by)
     tag.delete()
 
 
+@transaction.atomic
 def tag_all(recipients: QuerySet[Recipient], tag: Tag, *, by: User) -> int:
     """Add `tag` to the recipients of its owner that `by` may change; return how many did not have it before."""
     require_touch(tag, by, Role.WRITE)
@@ -67,14 +75,18 @@ def tag_all(recipients: QuerySet[Recipient], tag: Tag, *, by: User) -> int:
             f"SELECT found.id, %s FROM ({sql}) AS found(id) ON CONFLICT DO NOTHING",
             [tag.pk, *params],
         )
-        return int(cursor.rowcount)
+        tied = int(cursor.rowcount)
+    record("tag.given", tag, by=by, after={"added_to": tied})
+    return tied
 
 
+@transaction.atomic
 def untag_all(recipients: QuerySet[Recipient], tag: Tag, *, by: User) -> int:
     """Remove `tag` from the recipients; return how many had it."""
     require_touch(tag, by, Role.WRITE)
     found = recipients.filter(owner=tag.owner_id).order_by().values("pk")
     untied, _ = Ties.objects.filter(tag=tag, recipient__in=found).delete()
+    record("tag.given", tag, by=by, after={"removed_from": untied})
     return untied
 
 

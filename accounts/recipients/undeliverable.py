@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import ConsentChange, Recipient, Role, User
 from accounts.roles import require_touch
 from activity import counters
+from audit.record import record
 
 Move = ConsentChange.Move
 NO_REASON = "the service gave no reason"
@@ -44,6 +45,7 @@ def lift(recipient: Recipient, *, how: str, by: User | None = None) -> bool:
         if changed:
             at = timezone.now()
             ConsentChange.objects.create(recipient=recipient, move=Move.ALIVE, at=at, how=how, by=by)
+            record("recipient.deliverable", recipient, by=by, note=how)
     recipient.undeliverable_at, recipient.undeliverable_for, recipient.undeliverable_source = None, "", ""
     if changed:
         counters.tell("consent_changes", reason=Move.ALIVE.value, recipient=recipient.pk, by=by and by.pk)

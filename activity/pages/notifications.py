@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -18,6 +19,7 @@ from activity.live import messages
 from activity.models import Notification, PushSubscription
 from activity.person_events import send_event
 from activity.push_services import UnknownPushServiceError, push_address
+from audit.record import record
 from config.web.json_bodies import read_json
 from delivery.models import Run
 
@@ -81,9 +83,11 @@ def subscribe(request: HttpRequest) -> HttpResponse:
         return HttpResponseBadRequest("Paceline does not know this push service.")
     if len(known) > 1000 or len(p256dh) > 200 or len(auth) > 100:
         return HttpResponseBadRequest("This is not a subscription of a browser.")
-    PushSubscription.objects.update_or_create(
-        endpoint=known, defaults={"user": user, "p256dh": p256dh, "auth": auth}
-    )
+    with transaction.atomic():
+        PushSubscription.objects.update_or_create(
+            endpoint=known, defaults={"user": user, "p256dh": p256dh, "auth": auth}
+        )
+        record("browser.subscribed", user, by=user)
     surplus = PushSubscription.objects.filter(user=user).order_by("-pk").values("pk")[MOST_BROWSERS:]
     PushSubscription.objects.filter(pk__in=list(surplus.values_list("pk", flat=True))).delete()
     return JsonResponse({}, status=HTTPStatus.CREATED)
@@ -96,7 +100,10 @@ def unsubscribe(request: HttpRequest) -> HttpResponse:
         endpoint = str(read_json(request.body)["endpoint"])
     except (ValueError, KeyError, TypeError):
         return HttpResponseBadRequest("This is not a subscription of a browser.")
-    PushSubscription.objects.filter(user=user_of(request), endpoint=endpoint).delete()
+    with transaction.atomic():
+        gone, _ = PushSubscription.objects.filter(user=user_of(request), endpoint=endpoint).delete()
+        if gone:
+            record("browser.forgotten", user_of(request), by=user_of(request))
     return HttpResponse(status=HTTPStatus.NO_CONTENT)
 
 

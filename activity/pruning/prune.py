@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from activity import counters
 from activity.pruning import rows, runs
+from audit import retention
 from config.long_tasks import one_in_slices
 from delivery.models import RunTarget
 
@@ -31,6 +32,7 @@ STEPS: Mapping[str, Step] = {
     "group readings": rows.GROUP_READINGS.remove,
     "ended logins": lambda _: rows.remove_sessions(),
 }
+AUDIT = "entries of the audit log"  # kept for AUDIT_KEEP_DAYS, whatever KEEP_DAYS is
 
 
 def border(days: int) -> datetime:
@@ -44,7 +46,7 @@ def prune(before: datetime, *, seconds: float | None = None) -> Counter[str]:
     It stops after `seconds`, between two slices. What is left goes in the next pass.
     """
     removed, ends = Counter[str](), time.monotonic() + (float("inf") if seconds is None else seconds)
-    for name, step in STEPS.items():
+    for name, step in (*STEPS.items(), (AUDIT, lambda _: retention.remove_old())):
         for number in step(before):
             removed[name] += number
             if time.monotonic() > ends:
@@ -64,14 +66,19 @@ def would_remove(before: datetime) -> Mapping[str, int]:
         "tests": rows.TESTS.rows(before).count(),
         "group readings": rows.GROUP_READINGS.rows(before).count(),
         "ended logins": rows.ended_sessions().count(),
+        AUDIT: retention.count_old(),
     }
 
 
 def prune_by_settings() -> None:
     """Prune for a minute at most, if `KEEP_DAYS` says how long details are kept. Only one pass in each process."""
-    if not settings.KEEP_DAYS:
+    if not settings.KEEP_DAYS and not settings.AUDIT_KEEP_DAYS:
         return
     with one_in_slices("prune") as free:
-        if free:
-            for name, number in prune(border(settings.KEEP_DAYS), seconds=PASS_SECONDS).items():
-                counters.tell("pruned_rows", reason=name, number=number)
+        if not free:
+            return
+        removed = Counter({AUDIT: sum(retention.remove_old())})
+        if settings.KEEP_DAYS:
+            removed += prune(border(settings.KEEP_DAYS), seconds=PASS_SECONDS)
+        for name, number in removed.items():
+            counters.tell("pruned_rows", reason=name, number=number)

@@ -13,6 +13,7 @@ from accounts.models import Delivery, Role, User, Webhook
 from accounts.models.webhook import TEST, EventType
 from accounts.outbox import KEPT_TRYING, emit_to
 from accounts.roles import require_touch
+from audit.record import differing, record, values_of
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
 
 MOST = 20  # webhooks of one owner
@@ -46,6 +47,7 @@ def make(owner: User, *, url: str, events: Sequence[EventType]) -> Made:
     webhook = Webhook.objects.create(
         owner=owner, url=address_of(url), events=_named(events), secrets={"current": secret, "previous": ""}
     )
+    record("webhook.added", webhook, after=values_of(webhook, ("url", "events")))
     return Made(webhook, secret)
 
 
@@ -55,6 +57,7 @@ def change(
 ) -> Webhook:
     """Change what is given."""
     webhook = _locked(webhook, by)
+    before = values_of(webhook, ("url", "events"))
     if url is not None:
         found = address_of(url)
         if found != webhook.url:  # the failures were those of the old address
@@ -63,6 +66,8 @@ def change(
     if events is not None:
         webhook.events = _named(events)
     webhook.save(update_fields=["url", "events", *FAILING])
+    old, new = differing(before, values_of(webhook, ("url", "events")))
+    record("webhook.changed", webhook, by=by, before=old, after=new)
     return webhook
 
 
@@ -74,6 +79,7 @@ def rotate(webhook: Webhook, *, by: User) -> Made:
     webhook.secrets = {"current": secret, "previous": webhook.secrets["current"]}
     webhook.previous_until = timezone.now() + BOTH_SIGN
     webhook.save(update_fields=["secrets", "previous_until"])
+    record("webhook.changed", webhook, by=by, note="a new secret")
     return Made(webhook, secret)
 
 
@@ -84,6 +90,7 @@ def switch_on(webhook: Webhook, *, by: User) -> Webhook:
     webhook.switched_off_at, webhook.switched_off_reason = None, ""
     webhook.failing_since, webhook.failures, webhook.retry_at = None, 0, None
     webhook.save(update_fields=["switched_off_at", "switched_off_reason", *FAILING])
+    record("webhook.changed", webhook, by=by, note="switched on")
     return webhook
 
 
@@ -92,6 +99,7 @@ def switch_off(webhook: Webhook, *, by: User, reason: str = "") -> Webhook:
     """Tell nothing more, and give up what waits."""
     webhook = _locked(webhook, by)
     off(webhook, reason or f"switched off by {by}")
+    record("webhook.changed", webhook, by=by, note="switched off")
     return webhook
 
 
@@ -106,7 +114,9 @@ def off(webhook: Webhook, reason: str) -> None:
 
 def delete(webhook: Webhook, *, by: User) -> None:
     require_touch(webhook, by, Role.MANAGE)
-    webhook.delete()
+    with transaction.atomic():
+        record("webhook.removed", webhook, by=by)
+        webhook.delete()
 
 
 def send_test(webhook: Webhook, *, by: User) -> Delivery:
@@ -115,7 +125,9 @@ def send_test(webhook: Webhook, *, by: User) -> Delivery:
     if webhook.switched_off_at is not None:
         raise BadWebhookError("webhook", "It is switched off. Switch it on first.")
     data = {"sentence": "This is a test of Paceline.", "webhook": webhook.pk}
-    return emit_to(webhook.pk, TEST, data)
+    with transaction.atomic():
+        record("webhook.tested", webhook, by=by)
+        return emit_to(webhook.pk, TEST, data)
 
 
 @transaction.atomic
@@ -131,6 +143,7 @@ def replay(delivery: Delivery, *, by: User) -> Delivery:
     delivery.save(
         update_fields=["state", "ended_at", "attempts", "next_try_at", "give_up_at"],
     )
+    record("webhook.replayed", webhook, by=by, after={"event": delivery.pk})
     return delivery
 
 

@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Role, User
 from accounts.roles import require_touch
+from audit.record import record as written_down
 from delivery import live, notifications
 from delivery.engine import trouble, wakeups
 from delivery.health import record, words
@@ -33,7 +34,10 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
         return account  # a late report of a service must not undo what a person did meanwhile
     if status == AccountStatus.OFFLINE and by is None and not _engine_knows_why(account):
         _expect_back(account, reason)
+    before = account.status
     _move_account(account, status, reason, by)
+    if by is not None and status == AccountStatus.PAUSED:
+        written_down("account.paused", account, by=by, before={"status": before}, after={"status": status})
     if status == AccountStatus.FLAGGED:
         warm_up.begin_again(account, now=timezone.now())
     for run in open_runs(account).filter(status=RunStatus.RUNNING):
@@ -59,7 +63,10 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
             require_touch(account, by, Role.MANAGE)  # it lifts a limit
         record.lift(account, by=by)
     was_offline = account.status == AccountStatus.OFFLINE
+    before = {"status": account.status}
     _move_account(account, Account.Status.ACTIVE, "", by)
+    if by is not None:
+        written_down("account.resumed", account, by=by, before=before, after={"status": account.status})
     if by is None and was_offline:
         transaction.on_commit(lambda: notifications.account_back(account))
     tried = RunTarget.objects.filter(account=account, status=TargetStatus.PENDING, attempts__gt=0)
@@ -79,6 +86,7 @@ def lift_health(account: Account, *, by: User) -> Account:
         return start_account(account, by=by)
     if not record.lift(account, by=by):
         raise WrongStateError(f"{account} is not slowed down for its health: there is nothing to lift.")
+    written_down("account.health_lifted", account, by=by)
     wakeups.wake_on_commit([account.pk])
     owner_id = account.owner_id
     transaction.on_commit(lambda: live.account_changed(account.pk, owner_id))

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account, User
+from audit.record import record
 from delivery.lifecycle.causes import Cause, of_cause
 from delivery.lifecycle.day_caps import ready_at
 from delivery.lifecycle.steps import (
@@ -90,7 +91,9 @@ def change_hours(run: Run, *, start_hour: int, end_hour: int, by: User | None = 
         raise WrongStateError(f"Run {run.pk} is {run.shown_status}: pause it first to change its hours.")
     if not 0 <= start_hour < end_hour <= 24:
         raise WrongStateError("Delivery hours must start before they end, on one day, from 0 to 24.")
+    before = {"start_hour": run.window_start_hour, "end_hour": run.window_end_hour}
     run.window_start_hour, run.window_end_hour, run.changed_by = start_hour, end_hour, by
+    record("run.hours", run, by=by, before=before, after={"start_hour": start_hour, "end_hour": end_hour})
     by_the_hours = run.pause_reason == PauseReason.WINDOW_CLOSED
     waits = run.status == RunStatus.QUEUED and run.opens_at is not None
     if by_the_hours:

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from accounts.models import Account, Limit, Role, User
 from accounts.roles import require_touch
+from audit.record import differing, record, stored, values_of
 from delivery.engine import wakeups
 from delivery.limits.lookup import FIELDS, merged
 
@@ -39,6 +40,9 @@ def save_limits(account: Account, limits: Iterable[Limit], *, by: User) -> None:
     """Save the account's own limits; delete the row of an action for which none is left. They apply at once."""
     require_touch(account, by, Role.MANAGE)
     for limit in limits:
+        old, new = differing(stored(limit, FIELDS), values_of(limit, FIELDS))
+        if old or new:
+            record("account.limits", account, by=by, before=old, after=new, note=limit.action)
         if any(getattr(limit, name) is not None for name in FIELDS):
             limit.save()
         elif limit.pk:

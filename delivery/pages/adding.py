@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from accounts.access import user_of
 from accounts.models import Account
 from accounts.models.account import Channel
+from audit.record import record, values_of
 from delivery.pages.forms import AccountForm, CredentialsForm
 from delivery.pages.offers import offer, offers
 from delivery.sender_domain import check as sender_domain
@@ -59,6 +60,8 @@ def _saved(account: Account, credentials: CredentialsForm) -> bool:
     try:
         with transaction.atomic():
             account.save()
+            shown = values_of(account, ("name", "channel", "transport", "profile", "zone"))
+            record("account.added", account, after=shown)
             sender_domain.later(account)
     except IntegrityError as error:
         if one_account.CONSTRAINT not in str(error):

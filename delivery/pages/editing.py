@@ -9,7 +9,8 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.access import touched, user_of
 from accounts.encryption import UnreadableSecretError
-from accounts.models import Account, Limit, Role
+from accounts.models import Account, Limit, Role, User
+from audit.record import differing, record, stored, values_of
 from delivery.engine import wakeups
 from delivery.limits.lookup import merged
 from delivery.limits.own import far_above, save_limits
@@ -35,7 +36,14 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     credentials = CredentialsForm(account, given, prefix="service", stored=_stored(account))
     if form.is_valid() and pace.is_valid() and credentials.is_valid():
         entered = one_account.enter(account, credentials.credentials)
-        _save(account, *form.fields, *pace.fields, *entered, *account.begin_warm_up_again(unless=warming))
+        _save(
+            account,
+            *form.fields,
+            *pace.fields,
+            *entered,
+            *account.begin_warm_up_again(unless=warming),
+            by=user_of(request),
+        )
         messages.success(request, f"{account} was saved.")
         return redirect("accounts:page", pk)
     context = {
@@ -75,8 +83,14 @@ def _limit_form(given: QueryDict | None, limit: Limit) -> LimitForm:
 
 
 @transaction.atomic
-def _save(account: Account, *changed: str) -> None:
+def _save(account: Account, *changed: str, by: User) -> None:
     """Save only the columns that a person changed: the engine writes to others at the same time."""
+    names = [name for name in changed if name != "credentials"]
+    old, new = differing(stored(account, names), values_of(account, names))
+    if "credentials" in changed:
+        new["credentials"] = "entered again"
+    if new:
+        record("account.changed", account, by=by, before=old, after=new)
     account.save(update_fields=changed)
     sender_domain.later(account)
     wakeups.wake_on_commit([account.pk])

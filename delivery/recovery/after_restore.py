@@ -19,6 +19,7 @@ from django.utils import timezone
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account
 from accounts.profiles import PROFILES
+from audit.record import record
 from delivery import conf, lifecycle, transports
 from delivery.engine.newness import LEVEL, newness
 from delivery.limits.lookup import effective_limits
@@ -168,4 +169,5 @@ def doubt(found: Doubt, gap: Gap) -> None:
         cursor.execute("SELECT 1 FROM delivery_run WHERE id = %s FOR NO KEY UPDATE", [found.run.pk])
         cursor.execute(HOLD, arguments)
         cursor.execute(DOUBT, arguments | {"held": cursor.rowcount})
+        record("run.doubted", found.run, after={"account": found.account.pk, "messages": len(found.targets)})
     lifecycle.settle(found.run.pk)

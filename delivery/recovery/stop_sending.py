@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Role, SendingStop, TeamMate, User
 from accounts.roles import owners_for
+from audit.record import record
 from delivery.states import WaitReason
 
 log = structlog.get_logger(__name__)
@@ -81,6 +82,8 @@ def stop(owner: User | None, *, reason: str = "", by: User | None = None) -> boo
         row, made = SendingStop.objects.get_or_create(
             owner=owner, ended_at=None, defaults={"reason": reason[:200], "stopped_by": by}
         )
+        if made:
+            record("sending.stopped", owner, by=by, note=reason)
         _look_again(row.owner_id)
     if made:
         log.warning("sending_stopped", owner=str(owner or "everybody"), by=str(by or ""), reason=reason)
@@ -94,6 +97,8 @@ def start(owner: User | None, *, by: User | None = None) -> bool:
         ended = SendingStop.objects.filter(owner=owner, ended_at=None).update(
             ended_at=timezone.now(), ended_by=by
         )
+        if ended:
+            record("sending.started", owner, by=by)
         _look_again(owner.pk if owner else None)
         accounts = Account.objects.filter(waiting_for=WaitReason.SENDING_STOPPED)
         # The next shift updates the wait reason only at its end.

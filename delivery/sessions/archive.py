@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Role, User
 from accounts.roles import require_touch
+from audit.record import record
 from delivery import lifecycle
 from delivery.lifecycle.accounts import locked_account
 from delivery.models import RunAccount
@@ -23,6 +24,7 @@ def archive(account: Account, *, by: User) -> Account:
     if account.status == Account.Status.ACTIVE:
         account = lifecycle.pause_account(account, by=by)
     Account.objects.filter(pk=account.pk, archived_at=None).update(archived_at=timezone.now())
+    record("account.archived", account, by=by)
     return account
 
 
@@ -35,6 +37,7 @@ def unarchive(account: Account, *, by: User) -> None:
     try:
         with transaction.atomic():
             Account.objects.filter(pk=account.pk).update(archived_at=None)
+            record("account.unarchived", account, by=by)
     except IntegrityError as error:
         raise lifecycle.WrongStateError(
             f"Another account uses the session of {account}. Give that account another session first."

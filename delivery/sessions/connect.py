@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
@@ -17,6 +18,7 @@ from django.utils import timezone
 from accounts.models import Account, Role, User
 from accounts.models.account import new_webhook
 from accounts.roles import require_touch
+from audit.record import record
 from config.long_tasks import one_pass
 from delivery import lifecycle
 from delivery.inbound import refusals, webhooks
@@ -72,6 +74,7 @@ def connect(account: Account, *, by: User | None) -> Account:
     """
     if by is not None:
         require_touch(account, by, Role.MANAGE)
+        record("account.connected", account, by=by)  # before the service is asked: it may begin and fail
     with _remembering(account), ask.line_to(account) as line:
         Account.objects.filter(pk=account.pk).update(reports_tried_at=timezone.now())
         kept = line.ask(lambda transport: transport.log_in())
@@ -147,6 +150,7 @@ def _forget(account: Account) -> None:
 def log_out(account: Account, *, by: User) -> Account:
     """Make the service forget the pairing; pause the account's runs. Raise NoAnswerError."""
     require_touch(account, by, Role.MANAGE)
+    record("account.logged_out", account, by=by)
     ask.ask(account, lambda transport: transport.disconnect())
     Account.objects.filter(pk=account.pk).update(session_at=timezone.now())
     return lifecycle.stop_account(account, status=AccountStatus.UNPAIRED, reason=f"logged out by {by}", by=by)
@@ -156,7 +160,9 @@ def renew_webhook(account: Account, *, by: User) -> Account:
     """Give the account another address and secret; reports to the old ones are refused. Raise NoAnswerError."""
     require_touch(account, by, Role.MANAGE)
     account.webhook, account.reports_to = new_webhook(), ""
-    account.save(update_fields=["webhook", "reports_to"])
+    with transaction.atomic():
+        account.save(update_fields=["webhook", "reports_to"])
+        record("account.webhook_renewed", account, by=by)
     try:
         return connect(account, by=None)
     except calls.BusyError as error:
@@ -173,6 +179,7 @@ def pairing(account: Account, *, by: User) -> Pairing | None:
 def pairing_code(account: Account, phone: str, *, by: User) -> str:
     """Return the code to type on the phone with that number; raise NoAnswerError."""
     require_touch(account, by, Role.MANAGE)
+    record("account.connected", account, by=by, note="asked for a code to type on the phone")
     return ask.ask(account, lambda transport: transport.pairing_code(phone))
 
 

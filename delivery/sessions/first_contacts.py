@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Role, User
 from accounts.roles import require_touch
+from audit.record import record
 from delivery import live, notifications
 from delivery.engine import wakeups
 from delivery.engine.claims import KNOWN
@@ -82,6 +83,7 @@ def unlock(account: Account, *, by: User) -> None:
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.first_contacts_until is None:
         return
+    record("account.unlocked", account, by=by, before={"until": account.first_contacts_until})
     _execute(RELEASE, account=account.pk, until=account.first_contacts_until)
     account.first_contacts_until, account.first_contacts_guessed = None, False
     account.save(update_fields=["first_contacts_until", "first_contacts_guessed"])

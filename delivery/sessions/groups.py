@@ -17,6 +17,7 @@ from accounts.recipients.contacts import are_members, forget_members
 from accounts.roles import require_touch
 from activity import counters
 from activity.storable import storable
+from audit.record import record
 from config.long_tasks import long_tasks
 from delivery import live
 from delivery.engine import wakeups
@@ -41,6 +42,8 @@ def start(account: Account, *, by: User | None) -> GroupSync:
         with transaction.atomic():
             sync = GroupSync.objects.create(account=account, by=by)
             wakeups.send_on_commit(TASK, sync.pk)
+            if by is not None:
+                record("account.groups_read", account, by=by)
     except IntegrityError:
         return GroupSync.objects.get(account=account, finished_at=None)
     return sync

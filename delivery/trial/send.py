@@ -16,7 +16,7 @@ from functools import partial
 from typing import assert_never
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 
 from accounts import own_addresses
 from accounts.encryption import UnreadableSecretError
@@ -25,6 +25,7 @@ from accounts.own_addresses import NotAllowedError, TakenOverError
 from accounts.roles import may_touch, require_touch
 from activity.models import Attempt
 from activity.storable import storable
+from audit.record import record
 from config.celery import app
 from delivery.engine import clock_reading, effects, loop, uploads, wakeups
 from delivery.engine.last_look import Look
@@ -64,7 +65,10 @@ def ask(trial: Trial, *, by: User) -> Trial:
     if kept.id != trial.id:
         return kept
     try:
-        message = RESERVE[trial.kind](account, by, trial.address)
+        with transaction.atomic():
+            message = RESERVE[trial.kind](account, by, trial.address)
+            what = "address.added" if trial.kind == "code" else "reminder.tested"
+            record(what, account, by=by, after={"reminder": trial.reminder_id, "test": message.pk})
     except NotAllowedError as error:
         store.settle(trial, TrialState.FAILED, str(error))  # what follows is no double click
         raise

@@ -7,11 +7,13 @@ ends all addresses before it.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import F
 from django.utils.crypto import constant_time_compare, salted_hmac
 from icalendar import Calendar, Event
 
 from accounts.models import User
+from audit.record import record
 from reminders.calendar.entries import Entry
 
 AHEAD = timedelta(days=60)
@@ -37,7 +39,9 @@ def person_of(token: str) -> User | None:
 
 def renew(person: User) -> None:
     """End the person's address; the next one is another."""
-    User.objects.filter(pk=person.pk).update(calendar_number=F("calendar_number") + 1)
+    with transaction.atomic():
+        User.objects.filter(pk=person.pk).update(calendar_number=F("calendar_number") + 1)
+        record("calendar.renewed", person, by=person)
     person.refresh_from_db(fields=["calendar_number"])
 
 

@@ -16,9 +16,11 @@ from django.views.decorators.http import require_http_methods
 from accounts.access import user_of
 from accounts.generics import ModelForm
 from accounts.models import User
+from audit.record import record
 from delivery.wordings import as_plain, why_not
 from reminders.drafts import locked_to_edit
 from reminders.headcount import headcount, lacks, texts_of
+from reminders.message import quiet_for
 from reminders.models import FollowUpStep, Reminder
 from reminders.models.followup import Urgency
 from reminders.pages.editing import edited
@@ -105,6 +107,8 @@ def save(reminder: Reminder, steps: Sequence[TypedStep], *, by: User) -> None:
     FollowUpStep.objects.filter(reminder=reminder).exclude(
         position__in=[step.position for step in steps]
     ).delete()
+    told = {"follow_ups": [[step.after_hours, step.text, step.urgency] for step in steps]}
+    record("reminder.changed", reminder, by=by, after=told, quiet=quiet_for(reminder))
     for step in steps:
         FollowUpStep.objects.update_or_create(
             reminder=reminder,

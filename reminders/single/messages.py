@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.models import Account, Recipient, Role, User
 from accounts.recipients.contacts import last_to_talk
 from accounts.roles import require_touch
+from audit.record import record
 from delivery.audience import GROUPS
 from delivery.fanout import Firing, make_run
 from delivery.lifecycle import WrongStateError
@@ -64,6 +65,8 @@ def send(letter: Letter, *, by: User) -> RunTarget:
     if letter.not_before is not None and letter.not_before > target.not_before:
         target.not_before = letter.not_before
         target.save(update_fields=["not_before"])
+    shown = {"recipient": recipient.pk, "account": account.pk, "not_before": letter.not_before}
+    record("message.sent", run, by=by, after=shown)
     return target
 
 

@@ -47,11 +47,12 @@ from accounts.roles import (
 )
 from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
 from api.models import ApiKey, StoredAnswer
+from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from tests import factories as f
 
-APPS = ("accounts", "reminders", "delivery", "activity", "api")
+APPS = ("accounts", "reminders", "delivery", "activity", "audit", "api")
 # People are nobody's: superusers alone manage them, in the admin.
 OWNERLESS = {User}
 
@@ -90,6 +91,8 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Webhook: lambda owner: f.WebhookFactory.create(owner=owner),
     Delivery: lambda owner: f.DeliveryFactory.create(webhook__owner=owner),
     ResultFeed: lambda owner: f.ResultFeedFactory.create(webhook__owner=owner),
+    Entry: lambda owner: f.EntryFactory.create(owner=owner),
+    PersonalValues: lambda owner: f.PersonalValuesFactory.create(entry__owner=owner),
     ApiKey: lambda owner: f.ApiKeyFactory.create(person=owner),
     StoredAnswer: lambda owner: f.StoredAnswerFactory.create(key__person=owner),
     ReminderAccount: lambda owner: f.ReminderAccountFactory.create(reminder__owner=owner),

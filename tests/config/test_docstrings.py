@@ -13,6 +13,7 @@ ROOMS = (
         "accounts",
         "activity",
         "api",
+        "audit",
         "benchmarks",
         "client",
         "config",

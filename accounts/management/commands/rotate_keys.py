@@ -13,6 +13,7 @@ from django.db.models import TextField, Value
 from django.db.models.functions import Cast
 
 from accounts.encryption import EncryptedJSONField, UnreadableSecretError, reencrypt
+from audit.record import record
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class Command(BaseCommand):
                 f"No key in ENCRYPTION_KEY opens {', '.join(tally.unreadable)}. Add the key that they were "
                 f"stored with and run this again, or enter them anew. The others are done: {tally}."
             )
+        record("keys.rotated", after={"rotated": tally.rotated})
         self.stdout.write(self.style.SUCCESS(f"Done: {tally}. Older keys can be dropped now."))
 
 

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from activity.pruning import prune
+from audit.record import record
 from delivery.management.output import as_json, takes_json
 
 
@@ -26,6 +27,8 @@ class Command(BaseCommand):
             raise CommandError(f"Limits need the last {prune.FEWEST_DAYS} days: keep at least so many.")
         before = prune.border(days)
         found = prune.would_remove(before) if options["dry_run"] else prune.prune(before)
+        if not options["dry_run"]:
+            record("data.pruned", after={"before": before, **found})
         if options["json"]:
             self.stdout.write(as_json({"before": before, "dry_run": options["dry_run"], "rows": dict(found)}))
             return

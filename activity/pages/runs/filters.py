@@ -64,9 +64,9 @@ class ActivityFilters(forms.Form):
 
     def between(self, rows: QuerySet[Any], field: str) -> QuerySet[Any]:
         if since := self.given.get("since"):
-            rows = rows.filter(**{f"{field}__gte": _midnight(since)})
+            rows = rows.filter(**{f"{field}__gte": midnight(since)})
         if until := self.given.get("until"):
-            rows = rows.filter(**{f"{field}__lt": _midnight(min(until, LAST_DAY) + timedelta(days=1))})
+            rows = rows.filter(**{f"{field}__lt": next_day(until)})
         return rows
 
 
@@ -114,5 +114,10 @@ def _targets_of(words: str, user: User) -> list[int]:
     return list(targets.values_list("pk", flat=True)[:MOST_FOUND])
 
 
-def _midnight(day: date) -> datetime:
+def midnight(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time()))
+
+
+def next_day(day: date) -> datetime:
+    """Return the end of a day of the reader's zone."""
+    return midnight(min(day, LAST_DAY) + timedelta(days=1))

@@ -12,6 +12,7 @@ from accounts.models import Role
 from accounts.roles import may_touch
 from activity.pages.runs import results
 from activity.pages.runs.target_list import target_list
+from audit.record import record
 from delivery.models import Run
 from delivery.progress import progress_of
 from delivery.run_actions import TARGET_ACTIONS, suiting
@@ -61,6 +62,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 def run_results(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """Return every target of the run as CSV, streamed while it is read."""
     found = seen(Run.objects.select_related("reminder", "owner"), request, pk)
+    record("export.made", found, after={"of": "the results of a run"})
     return csv_response(request, results.result_lines(found), f"run-{found.pk}")
 
 

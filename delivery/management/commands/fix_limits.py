@@ -7,6 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account
+from audit.record import record
 from delivery import live
 from delivery.management.limit_command import LimitCommand
 from delivery.management.output import records, say
@@ -36,6 +37,7 @@ class Command(LimitCommand):
         say(self, options, text, records(HEAD, rows))
         if dry:
             return
+        record("run.replanned", after={"moved": records(HEAD, rows)[:100]})
         live.flush()
         if left := list(planned_over(accounts, now=now)):
             names = ", ".join(sorted({str(each.account) for each in left}))

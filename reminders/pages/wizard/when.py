@@ -2,14 +2,17 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import user_of
+from audit.record import differing, record, stored
 from reminders import scheduling
 from reminders.forecast import forecast
+from reminders.message import quiet_for
 from reminders.models import Reminder
 from reminders.pages.editing import edited
 from reminders.pages.wizard.steps import frame
@@ -83,7 +86,10 @@ def _keep_what_is_valid(reminder: Reminder, form: WhenForm) -> None:
         changes |= {name: getattr(form.instance, name) for name in ("drip_gap_min", "drip_gap_max")}
     # A condition, since it may have been scheduled in another tab meanwhile.
     drafts = Reminder.objects.filter(pk=reminder.pk, status=Reminder.Status.DRAFT)
-    drafts.update(**changes, updated_at=timezone.now())
+    with transaction.atomic():
+        old, new = differing(stored(reminder, changes), changes)
+        if new and drafts.update(**changes, updated_at=timezone.now()):
+            record("reminder.changed", reminder, before=old, after=new, quiet=quiet_for(reminder))
 
 
 def _onward(request: HttpRequest, reminder: Reminder, verb: str) -> HttpResponse:

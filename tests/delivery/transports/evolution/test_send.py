@@ -29,7 +29,7 @@ from delivery.transports.base import (
 )
 from delivery.transports.evolution.send import EvolutionTransport
 from delivery.transports.http.connection import MAX_ANSWER_BYTES
-from delivery.transports.whatsapp.addresses import LOCKED, USED_UP
+from delivery.transports.whatsapp.addresses import LOCKED
 from tests.delivery.transports.contract import GroupContract, InlineMediaContract, TransportContract
 from tests.delivery.transports.gateway import AnswerContract, Gateway, RefusedError, Reply, Said, same_secret
 from tests.delivery.transports.harness import SECRET, Received, Scenario, photo, picture
