@@ -15,7 +15,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models.webhook import Delivery, EventType
+from accounts.models.webhook import Delivery, EventType, Webhook
 
 KEPT_TRYING = timedelta(days=3)
 
@@ -40,6 +40,11 @@ JOIN accounts_webhook w ON w.owner_id = e.owner_id
 JOIN accounts_user u ON u.id = w.owner_id AND u.is_active
 WHERE w.switched_off_at IS NULL AND e.type = ANY(w.events) ORDER BY e.place
 """
+
+
+def is_wanted(type_: str) -> bool:
+    """Return whether any webhook is told events of this type: what is costly to read need not be read otherwise."""
+    return Webhook.objects.filter(switched_off_at=None, events__contains=[str(type_)]).exists()
 
 
 def emit(event: Event) -> None:

@@ -8,7 +8,6 @@ unconfirmed, locks the run last.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -17,11 +16,10 @@ from accounts import outbox
 from accounts.models import Delivery, ResultFeed
 from accounts.models.webhook import EventType
 from activity.models import Attempt
-from delivery.lifecycle.events import sequence_of
+from delivery.lifecycle.events import BATCH, result_of, sequence_of
 from delivery.models import RunTarget
 from delivery.states import SETTLED_RUN, TargetStatus
 
-BATCH = 500  # targets of one event
 MOST_FEEDS = 200  # in one round
 WAITING = 20  # batches of one webhook that wait before more are made: the outbox stays small
 SETTLED = (TargetStatus.SENT, TargetStatus.FAILED, TargetStatus.UNCONFIRMED, TargetStatus.SKIPPED)
@@ -80,22 +78,9 @@ def _rest(feed: ResultFeed, status: TargetStatus, place: str) -> bool:
 def _tell(feed: ResultFeed, target_ids: Sequence[int]) -> bool:
     """Write one event with the present results of these targets; those without a result yet are left out."""
     rows = RunTarget.objects.filter(pk__in=set(target_ids), status__in=SETTLED).prefetch_related("recipient")
-    targets = [_shown(target) for target in rows.order_by("pk")]
+    targets = [result_of(target) for target in rows.order_by("pk")]
     if not targets:
         return False
     data = {"run": feed.run_id, "targets": targets}
     outbox.emit_to(feed.webhook_id, EventType.RUN_TARGETS, data, sequence=sequence_of(feed.run_id))
     return True
-
-
-def _shown(target: RunTarget) -> dict[str, Any]:
-    return {
-        "id": target.pk,
-        "recipient": target.recipient_id,
-        "address": target.recipient.address,
-        "account": target.account_id,
-        "status": target.status,
-        "error": target.error,
-        "provider_id": target.provider_id,
-        "settled_at": target.settled_at,
-    }

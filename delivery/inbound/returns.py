@@ -21,6 +21,7 @@ from activity.storable import storable
 from delivery import lifecycle, live, notifications
 from delivery.health import counts
 from delivery.inbound.returned import Returned, stands_out, worse
+from delivery.lifecycle import events
 from delivery.models import Run, RunTarget
 from delivery.sentences import run_summary
 from delivery.states import SETTLED_RUN, ReturnKind, RunStatus, TargetStatus
@@ -34,6 +35,7 @@ KINDS: Mapping[str, ReturnKind] = {
 WORTH_TELLING = 3  # messages that came back; fewer of a small run are no news
 Move = ConsentChange.Move
 COMPLAINED = "reported a message as unwanted"
+TOLD = frozenset({TargetStatus.SENT, TargetStatus.UNCONFIRMED})  # the others are told once they have a result
 NOT_TAKEN = frozenset({TargetStatus.FAILED, TargetStatus.SKIPPED})
 FIELDS = ("returned_at", "return_kind", "return_reason")
 
@@ -69,6 +71,8 @@ def apply(account: Account, found: Sequence[Found]) -> None:
     RunTarget.objects.bulk_update(targets, FIELDS)
     for target in worse_now:
         _keep_from(account, target)
+    told_before = [target.pk for target in worse_now if target.status in TOLD]
+    events.results_changed(RunTarget.objects.filter(pk__in=told_before))
     _count(Counter(target.run_id for target in new))
     complaints = sum(target.return_kind == ReturnKind.COMPLAINT for target in worse_now)
     counts.note(account, returned=len(first), complained=complaints)

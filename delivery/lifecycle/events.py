@@ -1,15 +1,24 @@
 """The events of runs and accounts that webhooks are told, written in the transaction of the change."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any
+
+from django.db.models import QuerySet
 
 from accounts import outbox
 from accounts.models import Account
 from accounts.models.webhook import EventType
 from accounts.outbox import Event
-from delivery.models import Run
+from delivery.models import Run, RunTarget
+from delivery.states import RunStatus
 
 COUNTS = ("total", "pending", "sending", "sent", "failed", "skipped", "unconfirmed", "left_out")
+RESULT = (
+    *("status", "error", "provider_id", "settled_at"),
+    *("returned_at", "return_kind", "return_reason"),
+)
+BATCH = 500  # targets of one event
 TIMES = ("fired_at", "started_at", "finished_at", "opens_at")
 
 
@@ -19,21 +28,50 @@ def runs_made(runs: Sequence[Run]) -> None:
 
 
 def runs_started(runs: Sequence[Run]) -> None:
-    """Tell of runs that were just made and can send."""
-    outbox.emit_all([_event(run, EventType.RUN_STARTED) for run in runs])
+    """Tell of runs that were just made and send now. Those that wait are told when they begin (`run_goes_on`)."""
+    outbox.emit_all([_event(run, EventType.RUN_STARTED) for run in runs if run.status == RunStatus.RUNNING])
 
 
 def run_paused(run: Run) -> None:
     outbox.emit(_event(run, EventType.RUN_PAUSED))
 
 
-def run_resumed(run: Run) -> None:
+def run_goes_on(run: Run, *, was: str, began: bool) -> None:
+    """Tell of a run that sends again: `was` is its status before, `began` whether it had sent before.
+
+    The first time is told as started, each later one as resumed. A run that only waits for its hours is not told.
+    """
     outbox.follow_runs([(run.pk, run.owner_id)])
-    outbox.emit(_event(run, EventType.RUN_RESUMED))
+    if run.status == RunStatus.RUNNING and was != RunStatus.RUNNING:
+        outbox.emit(_event(run, EventType.RUN_RESUMED if began else EventType.RUN_STARTED))
 
 
 def run_finished(run: Run) -> None:
     outbox.emit(_event(run, EventType.RUN_FINISHED))
+
+
+def results_changed(targets: QuerySet[RunTarget]) -> None:
+    """Tell results that changed without a message: what a person decided, and what came back. Their runs are locked."""
+    if not outbox.is_wanted(EventType.RUN_TARGETS):
+        return
+    rows = targets.select_related("run").prefetch_related("recipient").order_by("run", "pk")
+    for run_id, found in groupby(rows.iterator(chunk_size=BATCH), key=lambda target: target.run_id):
+        for some in _batches(found):
+            owner, data = some[0].run.owner_id, {"run": run_id, "targets": [result_of(each) for each in some]}
+            outbox.emit(
+                Event(owner_id=owner, type=EventType.RUN_TARGETS, data=data, sequence=sequence_of(run_id))
+            )
+
+
+def result_of(target: RunTarget) -> dict[str, Any]:
+    """Return what is told of one recipient of a run."""
+    return {
+        "id": target.pk,
+        "recipient": target.recipient_id,
+        "address": target.recipient.address,
+        "account": target.account_id,
+        **{name: getattr(target, name) for name in RESULT},
+    }
 
 
 def account_changed(account: Account) -> None:
@@ -53,6 +91,12 @@ def account_changed(account: Account) -> None:
 
 def sequence_of(run_id: int) -> str:
     return f"run:{run_id}"
+
+
+def _batches(targets: Iterable[RunTarget]) -> Iterator[list[RunTarget]]:
+    source = iter(targets)
+    while some := list(islice(source, BATCH)):
+        yield some
 
 
 def _event(run: Run, type_: EventType) -> Event:

@@ -7,6 +7,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, User
+from delivery.lifecycle import events
 from delivery.lifecycle.causes import Cause, of_cause
 from delivery.lifecycle.people import NOT_RETURNED
 from delivery.lifecycle.steps import WrongStateError, finish, go_on, locked, refuse, serve
@@ -22,7 +23,9 @@ def confirm_all(run: Run, *, by: User | None = None, cause: Cause | None = None)
     last = len(run.parts) - 1
     unfinished = list(doubtful.filter(parts_done__lt=last).values_list("pk", flat=True))
     run.returned += doubtful.filter(parts_done__gte=last, returned_at__isnull=False).count()
-    whole = doubtful.filter(parts_done__gte=last).update(status=TargetStatus.SENT, error="", settled_at=now)
+    decided = list(doubtful.filter(parts_done__gte=last).values_list("pk", flat=True))
+    whole = doubtful.filter(pk__in=decided).update(status=TargetStatus.SENT, error="", settled_at=now)
+    events.results_changed(RunTarget.objects.filter(pk__in=decided))
     run.unconfirmed, run.sent, run.changed_by = run.unconfirmed - whole, run.sent + whole, by
     if unfinished:
         return _send_on(run, RunTarget.objects.filter(pk__in=unfinished), now, more=1)

@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from accounts.models import Account, User
 from audit.record import record
+from delivery.lifecycle import events
 from delivery.lifecycle.causes import Cause, of_cause
 from delivery.lifecycle.day_caps import ready_at
 from delivery.lifecycle.steps import (
@@ -188,6 +189,7 @@ def confirm(target: RunTarget, *, by: User | None = None) -> Run:
     run.returned += target.returned_at is not None
     run.changed_by = by
     run.save()
+    events.results_changed(RunTarget.objects.filter(pk=target.pk))
     if run.status in SETTLED_RUN:
         run.summary = ""
         finish(run)

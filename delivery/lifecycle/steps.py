@@ -65,10 +65,11 @@ def window_of(run: Run) -> Window:
 
 def go_on(run: Run, *, ready_at: datetime | None = None) -> None:
     """Let the run continue now if the window is open, else when it opens next; never before `ready_at`."""
+    was, began = run.status, run.started_at is not None
     set_out(run, timezone.now(), ready_at=ready_at)
     run.save()
     RunAccount.objects.filter(run=run).update(open=True)
-    events.run_resumed(run)
+    events.run_goes_on(run, was=was, began=began)
     serve([run])
     announce_later(run)
 

@@ -142,6 +142,7 @@ def _close(run: Run, now: datetime, opening: datetime) -> None:
     elif move is CloseMove.CARRY_ON and not run.resumes_by_itself:
         run.status, run.opens_at = RunStatus.QUEUED, opening
         run.save()
+        events.run_paused(run)  # it sends nothing until then, and is told as resumed
         announce_later(run)
     else:
         run.opens_at = (first if full else opening) if move is CloseMove.CARRY_ON else None

@@ -1,8 +1,11 @@
 """The events that changes write, and the results of recipients."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Delivery, User
@@ -10,6 +13,7 @@ from accounts.recipients import consent
 from api.hooks import results
 from delivery import lifecycle
 from delivery.fanout import make_run
+from delivery.inbound import returns
 from delivery.models import Run, RunTarget
 from reminders.conversations import replies
 from reminders.fire import fire, freeze, load_for_freezing
@@ -183,3 +187,79 @@ def test_a_run_of_the_time_before_the_webhook_is_not_told(stranger: User) -> Non
     RunFactory.create(reminder__owner=stranger, sent=1)
     WebhookFactory.create(owner=stranger)
     assert results.collect() == 0
+
+
+def test_a_run_that_waits_is_told_as_started_when_it_begins(owner: User) -> None:
+    reminder = ReminderFactory.create(
+        owner=owner, by_hand=True, status="scheduled", around_the_clock=True, recipients=1
+    )
+    load_for_freezing([reminder])
+    (run,) = [make_run(freeze(reminder, behind=fire(reminder, by=owner).pk))]
+    assert types() == ["run.started"]  # of the one ahead
+    lifecycle.start_waiting(run)
+    assert types() == ["run.started", "run.started"]
+
+
+@pytest.fixture
+def hours(owner: User) -> Run:
+    """A run that is paused until tomorrow, in hours that are over for today."""
+    with time_machine.travel("2026-11-19T10:00:00Z", tick=False):
+        reminder = ReminderFactory.create(
+            owner=owner, by_hand=True, status="scheduled", zone="UTC", recipients=1, on_close="wait"
+        )
+        return fire(reminder, by=owner)
+
+
+def test_resuming_outside_the_hours_is_told_once_when_it_sends_again(hours: Run, owner: User) -> None:
+    with time_machine.travel("2026-11-19T22:00:00Z", tick=False):
+        lifecycle.pause(hours, reason="operator", by=owner)  # type: ignore[arg-type]  # a word will do
+        lifecycle.resume(hours, by=owner)
+        assert types() == ["run.started", "run.paused"]
+    with time_machine.travel("2026-11-20T10:00:00Z", tick=False):
+        lifecycle.open_window(hours)
+        assert types() == ["run.started", "run.paused", "run.resumed"]
+        lifecycle.open_window(hours)
+        assert types().count("run.resumed") == 1
+
+
+def test_a_run_that_waits_for_the_next_day_is_told_as_paused(hours: Run) -> None:
+    with time_machine.travel("2026-11-19T22:00:00Z", tick=False):
+        RunTarget.objects.filter(run=hours).update(not_before=timezone.now() + timedelta(hours=12))
+        lifecycle.close_window(hours)
+    hours.refresh_from_db()
+    assert (hours.status, types()) == ("queued", ["run.started", "run.paused"])
+    with time_machine.travel("2026-11-20T10:00:00Z", tick=False):
+        lifecycle.open_window(hours)
+    assert types()[-1] == "run.resumed"
+
+
+def test_a_decision_about_an_unconfirmed_message_is_told(run: Run, owner: User) -> None:
+    doubtful = list(RunTarget.objects.select_related("run", "account").order_by("pk")[:3])
+    ids = [target.pk for target in doubtful]
+    for target in doubtful:
+        settle(target, "unconfirmed")
+    Run.objects.filter(pk=run.pk).update(pending=1, unconfirmed=3)
+    lifecycle.confirm(RunTarget.objects.select_related("run", "account").get(pk=ids[0]), by=owner)
+    lifecycle.confirm_all(run, by=owner)
+    batches = [data["targets"] for type_, data in told() if type_ == "run.targets"]
+    assert [[(each["id"], each["status"]) for each in batch] for batch in batches] == [
+        [(ids[0], "sent")],
+        [(ids[1], "sent"), (ids[2], "sent")],
+    ]
+
+
+def test_a_message_that_comes_back_later_is_told_again(run: Run) -> None:
+    target = RunTarget.objects.select_related("run", "account").order_by("pk")[0]
+    settle(target, "sent")
+    Run.objects.filter(pk=run.pk).update(pending=3, sent=1)
+    results.collect()
+    report = InboundFactory.create(
+        account=target.account, kind="receipt", state="bounced", target=target, text="550 nobody here"
+    )
+    for _ in range(2):  # a report may come twice
+        with transaction.atomic():
+            returns.lock([(report, target.pk)])
+            returns.apply(target.account, [(report, target.pk)])
+    batches = [data["targets"] for type_, data in told() if type_ == "run.targets"]
+    assert [[each["return_kind"] for each in batch] for batch in batches] == [[""], ["permanent"]]
+    assert batches[1][0]["return_reason"] == "550 nobody here"
