@@ -174,7 +174,7 @@ def test_a_message_from_them_lifts_the_mark_and_an_older_report_does_not_set_it_
 
 
 def test_a_run_whose_messages_come_back_pauses(account: Account) -> None:
-    run = a_run(account, 20)
+    run = a_run(account, 20, window_start_hour=0, window_end_hour=24)
     take(account, *(report(f"id-{number}", ReceiptState.FAILED) for number in range(4)))
     run.refresh_from_db()
     assert (run.status, run.returned) == ("running", 4)
