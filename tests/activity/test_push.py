@@ -89,7 +89,9 @@ def browser(service: PushService, owner: User) -> Browser:
 def run(owner: User) -> Run:
     """Paused, and its account could go on."""
     account = AccountFactory.create(owner=owner)
-    reminder = ReminderFactory.create(owner=owner, name="Rent is due", accounts=[account])
+    reminder = ReminderFactory.create(
+        owner=owner, name="Rent is due", accounts=[account], around_the_clock=True
+    )
     run = RunFactory.create(reminder=reminder, sent=3, targets=7)
     return lifecycle.pause(run, reason=PauseReason.WINDOW_CLOSED)
 

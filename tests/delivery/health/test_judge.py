@@ -48,7 +48,12 @@ def look(account: Account, *, now: datetime | None = None) -> Account:
 
 
 def a_run(account: Account) -> Run:
-    run = RunFactory.create(owner=account.owner, pending=1, closes_at=timezone.now() + timedelta(days=1))
+    run = RunFactory.create(
+        owner=account.owner,
+        pending=1,
+        reminder__around_the_clock=True,
+        closes_at=timezone.now() + timedelta(days=1),
+    )
     RunAccountFactory.create(run=run, account=account)
     RunTargetFactory.create(run=run, account=account)
     return run

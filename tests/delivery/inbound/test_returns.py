@@ -50,7 +50,11 @@ def take(account: Account, *events: Receipt | Message) -> None:
 
 def a_run(account: Account, sent: int, **values: Any) -> Run:
     run = RunFactory.create(
-        sent=sent, owner=account.owner, closes_at=timezone.now() + timedelta(days=1), **values
+        sent=sent,
+        owner=account.owner,
+        reminder__around_the_clock=True,
+        closes_at=timezone.now() + timedelta(days=1),
+        **values,
     )
     RunAccountFactory.create(run=run, account=account)
     for number in range(sent):

@@ -16,7 +16,8 @@ URL = "activity:move"
 
 
 def held(owner: User, *, targets: int = 2, name: str = "Rent is due") -> Run:
-    run = RunFactory.create(reminder=ReminderFactory.create(owner=owner, name=name), sent=1, targets=targets)
+    reminder = ReminderFactory.create(owner=owner, name=name, around_the_clock=True)
+    run = RunFactory.create(reminder=reminder, sent=1, targets=targets)
     Run.objects.filter(pk=run.pk).update(status="paused", pause_reason="operator")
     return Run.objects.get(pk=run.pk)
 
