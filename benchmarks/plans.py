@@ -197,7 +197,7 @@ def pages(now: datetime) -> Iterator[Question]:
         ),
         (
             "the last message to a recipient",
-            "target_once_per_run",
+            "target_once_per_run_and_item",
             RunTarget.objects.filter(recipient=7).order_by("-run_id"),
         ),
         ("attempts, newest first", "attempt_of_owner", _attempts(owner, before=now - timedelta(hours=2))),

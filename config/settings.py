@@ -97,6 +97,7 @@ INSTALLED_APPS = [
     "accounts",
     "delivery",
     "reminders",
+    "queues",
     "api",
 ]
 

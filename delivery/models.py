@@ -87,6 +87,7 @@ class Run(models.Model):
         SECOND = "second", "Second message"
         FOLLOW_UP = "follow_up", "Follow-up"
         MESSAGE = "message", "Single message"
+        QUEUE = "queue", "Queue"
 
     reminder = models.ForeignKey("reminders.Reminder", on_delete=models.PROTECT, related_name="runs")
     owner = models.ForeignKey(
@@ -119,6 +120,11 @@ class Run(models.Model):
     send_days = models.PositiveSmallIntegerField()
     resumes_by_itself = models.BooleanField(default=False)
     priority = models.SmallIntegerField(default=0)
+    on_time_first = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Its messages leave at their planned times, and overdue ones slowly, as if the profile said so.",
+    )
     drip_gap_min = models.PositiveIntegerField(
         null=True, blank=True, help_text="Seconds; set if every target has a planned time."
     )
@@ -232,7 +238,8 @@ class Run(models.Model):
                 name="run_drip_gap",
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["reminder", "second", "follow_up", "message"]), name="run_kind_known"
+                condition=Q(kind__in=["reminder", "second", "follow_up", "message", "queue"]),
+                name="run_kind_known",
             ),
             models.CheckConstraint(
                 condition=Q(first_target__isnull=True) | Q(kind="second"), name="run_second_alone_has_a_first"
@@ -279,6 +286,11 @@ class Run(models.Model):
         Counts targets that could be sent: excludes opted-out ones, includes canceled ones.
         """
         return self.total - self.left_out
+
+    @property
+    def has_own_contents(self) -> bool:
+        """Return whether each of its targets has a content of its own, of which `parts` only has the shape."""
+        return self.kind == Run.Kind.QUEUE
 
     @property
     def around_the_clock(self) -> bool:
@@ -361,6 +373,9 @@ class RunTarget(models.Model):
     account = models.ForeignKey(
         Account, on_delete=models.PROTECT, related_name="targets", db_index=False, db_constraint=False
     )
+    item_id = models.BigIntegerField(
+        default=0, db_default=0, editable=False, help_text="The item of a queue that it sends; else 0."
+    )
     status = models.CharField(max_length=12, choices=choices(TargetStatus), default=TargetStatus.PENDING)
     not_before = models.DateTimeField(db_default=Now())
     attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
@@ -410,7 +425,9 @@ class RunTarget(models.Model):
     class Meta:
         ordering = ["id"]
         constraints = [
-            models.UniqueConstraint(fields=["recipient", "run"], name="target_once_per_run"),
+            models.UniqueConstraint(
+                fields=["recipient", "run", "item_id"], name="target_once_per_run_and_item"
+            ),
             models.CheckConstraint(
                 condition=Q(status__in=[s.value for s in TargetStatus]), name="target_status_known"
             ),
@@ -455,6 +472,32 @@ class RunTarget(models.Model):
     def key(self) -> str:
         """Return the name of this target for a service, the same in every attempt; each part adds its number."""
         return target_key(self.run.key, self.pk)
+
+
+class TargetContent(models.Model):
+    """The content of one target, where each target of its run has its own.
+
+    Without `parts`, the target says the parts of its run, with these values.
+    """
+
+    target = models.OneToOneField(
+        RunTarget, on_delete=models.CASCADE, primary_key=True, related_name="content", db_constraint=False
+    )
+    subject = models.TextField(blank=True, default="", db_default="")
+    parts = models.JSONField(null=True, blank=True, help_text="Its own parts, in the form of a run's parts.")
+    values = models.JSONField(
+        default=dict, blank=True, help_text="Variables of its own; they go before those of its recipient."
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(parts__isnull=True) | ~Q(parts=[]), name="target_content_is_not_empty"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Content of target {self.target_id}"
 
 
 class MediaHandle(models.Model):

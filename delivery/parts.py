@@ -50,6 +50,15 @@ def thaw(parts: list[dict[str, Any]]) -> tuple[FrozenPart, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnContent:
+    """The content of one target, where each has its own. Without parts it says those of its run, with its values."""
+
+    subject: str
+    parts: tuple[FrozenPart, ...] | None
+    values: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageBuilder:
     """Turns parts into messages, with the run's action and subject, the files and their handles.
 
@@ -73,15 +82,19 @@ class MessageBuilder:
         key: str = "",
         number: int = 0,
         target_id: int | None = None,
+        subject: str | None = None,
     ) -> Message:
-        """Return the part with this number, rendered for one recipient; `key` draws its wording."""
+        """Return the part with this number, rendered for one recipient; `key` draws its wording.
+
+        A target with a content of its own has a `subject` of its own, too.
+        """
         return Message(
             address=address,
             kind=part.kind,
             text=render(part.drawn(key=key, part=number), values),
             media=self._media(part) if part.kind == "media" else None,
             action=self.action,
-            subject=render(self.subject, values),
+            subject=render(self.subject if subject is None else subject, values),
             unsubscribe_url=self.unsubscribe_url(address, target_id) if self.unsubscribe_url else "",
             thread=tuple(self.threads.get(target_id, ())) if target_id else (),
         )

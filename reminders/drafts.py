@@ -161,6 +161,8 @@ def unarchive(reminder: Reminder, *, by: User) -> Reminder:
     reminder = locked_to_edit(reminder, by=by)
     if reminder.carries_messages:
         raise NotPossibleError(f"{reminder} only carries single messages. Make a new reminder instead.")
+    if reminder.carries_queue:
+        raise NotPossibleError(f"{reminder} only carries the items of a queue. Unarchive the queue instead.")
     reminder.archived_at = None
     reminder.save(update_fields=["archived_at", "updated_at"])
     record("reminder.unarchived", reminder, by=by)

@@ -48,8 +48,9 @@ from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubs
 from api.models import ApiKey, StoredAnswer
 from api.scopes import Scope
 from audit.models import Entry, PersonalValues
-from delivery.models import MediaHandle, Run, RunAccount, RunTarget
+from delivery.models import MediaHandle, Run, RunAccount, RunTarget, TargetContent
 from delivery.states import PauseReason, ReturnKind, RunStatus, TargetStatus
+from queues.models import Item, Queue, QueueAccount
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 
 M = TypeVar("M", bound=Model)
@@ -535,6 +536,96 @@ class RunTargetFactory(Factory[RunTarget]):
     recipient = SubFactory(RecipientFactory, owner=SelfAttribute("..run.owner"))
     account = SubFactory(AccountFactory, owner=SelfAttribute("..run.owner"))
     not_before = now()
+
+
+class TargetContentFactory(Factory[TargetContent]):
+    """The content of an item: a subject and one text."""
+
+    class Meta:
+        model = TargetContent
+
+    class Params:
+        of_the_run = Trait(subject="", parts=None)
+
+    target = SubFactory(RunTargetFactory, run__kind=Run.Kind.QUEUE)
+    subject = Sequence(lambda n: f"Subject {n}")
+    parts = LazyFunction(lambda: [{"kind": "text", "text": "Only for you."}])
+
+
+class QueueFactory(Factory[Queue]):
+    """A queue of WhatsApp messages with one account, at any hour. `accounts` takes a number, or the rows themselves."""
+
+    class Meta:
+        model = Queue
+
+    class Params:
+        by_email = Trait(channel=Channel.EMAIL, action=Action.EMAIL)
+        steady = Trait(pace=Queue.Pace.STEADY)
+        paused = Trait(paused_at=now())
+        archived = Trait(archived_at=now())
+
+    owner = SubFactory(OperatorFactory)
+    name = Sequence(lambda n: f"Queue {n}")
+    channel = Channel.WHATSAPP
+    action = Action.MESSAGE
+    window_start_hour = 0
+    window_end_hour = 24
+    carrier = SubFactory(
+        ReminderFactory,
+        owner=SelfAttribute("..owner"),
+        channel=SelfAttribute("..channel"),
+        action=SelfAttribute("..action"),
+        name=SelfAttribute("..name"),
+        archived=True,
+        by_hand=True,
+        off=True,
+        carries_queue=True,
+        accounts=0,
+        parts=0,
+    )
+
+    @post_generation
+    def accounts(self: Queue, create: bool, given: int | Iterable[Account] | None) -> None:
+        if not create:
+            return
+        if given is None or isinstance(given, int):
+            given = AccountFactory.create_batch(
+                1 if given is None else given, owner=self.owner, channel=self.channel
+            )
+        for position, account in enumerate(given):
+            QueueAccountFactory.create(queue=self, account=account, position=position)
+
+
+class QueueAccountFactory(Factory[QueueAccount]):
+    class Meta:
+        model = QueueAccount
+
+    queue = SubFactory(QueueFactory, accounts=0)
+    account = SubFactory(AccountFactory, owner=SelfAttribute("..queue.owner"))
+
+
+class ItemFactory(Factory[Item]):
+    """An item that waits, with its target and content. It leaves the run's counters alone."""
+
+    class Meta:
+        model = Item
+
+    class Params:
+        withdrawn = Trait(withdrawn_at=now(), withdrawn_by=Item.WithdrawnBy.PERSON)
+
+    queue = SubFactory(QueueFactory)
+    source = "page"
+    own_id = Sequence(lambda n: f"item-{n}")
+    target = SubFactory(
+        RunTargetFactory, run__kind=Run.Kind.QUEUE, run__reminder=SelfAttribute("...queue.carrier")
+    )
+    recipient = SelfAttribute("target.recipient")
+    given = "f" * 64
+
+    @post_generation
+    def content(self: Item, create: bool, given: object) -> None:
+        if create:
+            TargetContentFactory.create(target=self.target)
 
 
 class MediaHandleFactory(Factory[MediaHandle]):

@@ -17,7 +17,7 @@ from typing import Any
 
 from delivery.engine.newness import LEVEL, Newness, nobody_new
 from delivery.engine.sql import execute
-from delivery.parts import values_of
+from delivery.parts import OwnContent, values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,13 @@ class Claimed:
     fields: dict[str, object]
     new_person: int = 0  # what a message to them uses up: `newness.LEVEL`
     stranger: bool = False  # a person to whom this account never wrote, and who never wrote to it
+    claimed_at: datetime | None = None
+    content: OwnContent | None = None  # of its own, which only an item of a queue has
 
     @property
     def values(self) -> dict[str, object]:
-        return values_of(self)
+        own = self.content.values if self.content is not None else {}
+        return values_of(self) | own
 
 
 NEXT_RUN = """
@@ -194,6 +197,7 @@ def claim(
             fields=json.loads(row[5]),
             stranger=row[6],
             new_person=row[7],
+            claimed_at=now,
         )
         for row in execute(CLAIM, arguments)
     ]

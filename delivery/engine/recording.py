@@ -27,7 +27,8 @@ FARTHEST_AHEAD: Final = timedelta(seconds=1)  # of an intent before its message
 class Intent:
     """A pump's wish to send one part to one target, when it first wished so, and when the message is to leave.
 
-    `address` is where it is to go: the recipient may have got another one since the target was claimed.
+    `address` is where it is to go: the recipient may have got another one since the target was claimed. `claimed_at`
+    names the claim: what a target of a queue says may have been changed since, and then it was claimed again.
     """
 
     target_id: int
@@ -37,6 +38,7 @@ class Intent:
     leaves_at: datetime | None = None  # None: at once
     address: str | None = None  # None: wherever
     account_id: int | None = None  # of the pump; None: whichever has the target
+    claimed_at: datetime | None = None  # None: whichever claim it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +132,8 @@ class Counts:
 WANTED: Final = f"""
     SELECT t.id, w.place, w.at, r.closes_at
     FROM unnest(%(target)s::bigint[], %(part)s::int[], %(fence)s::bigint[], %(wished_at)s::timestamptz[],
-                %(at)s::timestamptz[], %(address)s::text[], %(account)s::bigint[])
-         WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, address, account_id, place)
+                %(at)s::timestamptz[], %(address)s::text[], %(account)s::bigint[], %(claimed_at)s::timestamptz[])
+         WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, address, account_id, claimed_at, place)
     JOIN delivery_runtarget t ON t.id = w.target_id
     JOIN delivery_run r ON r.id = t.run_id
     JOIN accounts_account a ON a.id = t.account_id
@@ -143,7 +145,7 @@ WANTED: Final = f"""
       AND clock_timestamp() >= %(now)s - %(tolerance)s::interval
       AND a.fence = w.fence AND a.status = 'active'
       AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
-      AND p.address = COALESCE(w.address, p.address)
+      AND p.address = COALESCE(w.address, p.address) AND t.claimed_at = COALESCE(w.claimed_at, t.claimed_at)
       AND (COALESCE(a.first_contacts_until <= clock_timestamp(), true) OR {KNOWN})
       AND p.undeliverable_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
@@ -195,6 +197,7 @@ def _wishes(
         "at": [_leaves(intent, now) for intent in intents],
         "address": [intent.address for intent in intents],
         "account": [intent.account_id for intent in intents],
+        "claimed_at": [intent.claimed_at for intent in intents],
         "now": now,
         "guard": guard,
         "tolerance": tolerance,

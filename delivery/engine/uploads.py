@@ -1,6 +1,6 @@
 """Uploads the media files of a run, once per run and account, where the transport has handles (SPEC M2)."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Final, cast
@@ -15,7 +15,7 @@ from delivery.conf import retry_rules
 from delivery.engine.lease import lease_key
 from delivery.engine.loop import send_loop
 from delivery.models import MediaHandle, Run
-from delivery.outcomes import Outcome, Rejected, Sent
+from delivery.outcomes import Outcome, Rejected, Sent, ServerError
 from delivery.parts import FrozenPart, thaw
 from delivery.transports.base import Media, Transport, Uploaded
 
@@ -70,7 +70,7 @@ def open_file(name: str) -> BinaryIO:
 
 async def handles(
     run: Run, account: Account, transport: Transport
-) -> Mapping[str, str] | NotUploaded | NotReadable:
+) -> dict[str, str] | NotUploaded | NotReadable:
     """Return the handle of every media file of the run, by content; upload the files that have none yet.
 
     Only the account's one pump comes here, before it claims a target: so each file goes up once, and all that
@@ -81,29 +81,55 @@ async def handles(
         return blind
     if not transport.capabilities.media_handles:
         return {}
-    known = await batches.ask(lambda: _known(run, account))
+    found = await batches.ask(lambda: known(run.pk, account))
     for part in thaw(run.parts):
-        if part.kind == "media" and part.sha256 not in known:
+        if part.kind == "media" and part.sha256 not in found:
             uploaded = await transport.upload(as_media(part))
             if not isinstance(uploaded, Uploaded):
                 attempt = await batches.ask(lambda: _another_failure(account))
                 return NotUploaded(filename=part.filename, outcome=uploaded, attempt=attempt)
-            known[part.sha256] = uploaded.handle
-            await batches.ask(partial(_remember, run, account, part.sha256, uploaded.handle))
-    return known
+            found[part.sha256] = uploaded.handle
+            await batches.ask(partial(_remember, run.pk, account, part.sha256, uploaded.handle))
+    return found
 
 
-def _known(run: Run, account: Account) -> dict[str, str]:
-    return dict(MediaHandle.objects.filter(run=run, account=account).values_list("sha256", "handle"))
+async def upload_own(
+    run_id: int, account: Account, transport: Transport, parts: Sequence[FrozenPart], found: dict[str, str]
+) -> Outcome | None:
+    """Upload the files of one target, adding their handles to `found`; return why not, as the result of its message.
+
+    A file that cannot be uploaded fails this target alone: others have files of their own.
+    """
+    if not transport.capabilities.media_handles:
+        return None
+    for part in parts:
+        if part.kind == "media" and part.sha256 not in found:
+            try:
+                uploaded = await transport.upload(as_media(part))
+            except OSError:
+                return ServerError(reason=f"the worker cannot read the file {part.filename}")
+            if not isinstance(uploaded, Uploaded):
+                return uploaded
+            found[part.sha256] = uploaded.handle
+            keep = partial(_remember, run_id, account, part.sha256, uploaded.handle)
+            await send_loop().batches.ask(keep)
+    return None
+
+
+def known(run_id: int, account: Account) -> dict[str, str]:
+    """Return the handles that the account has for files of a run, by their content."""
+    return dict(MediaHandle.objects.filter(run=run_id, account=account).values_list("sha256", "handle"))
 
 
 def _another_failure(account: Account) -> int:
     return another(client(), account.pk, most=retry_rules().max_attempts)
 
 
-def _remember(run: Run, account: Account, sha256: str, handle: str) -> None:
+def _remember(run_id: int, account: Account, sha256: str, handle: str) -> None:
     over(client(), account.pk)
-    MediaHandle.objects.get_or_create(run=run, account=account, sha256=sha256, defaults={"handle": handle})
+    MediaHandle.objects.get_or_create(
+        run_id=run_id, account=account, sha256=sha256, defaults={"handle": handle}
+    )
 
 
 def as_media(part: FrozenPart) -> Media:

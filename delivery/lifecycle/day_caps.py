@@ -43,6 +43,9 @@ def ready_at(run: Run) -> datetime:
         return now
     if full_days.full_accounts(run, now=now):
         return full_days.first_planned(run) or now
-    planned = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING, attempts=0, not_before__gt=now)
-    planned.update(not_before=now)
+    if not run.on_time_first:  # items that were planned by a person or a source stay at their times
+        planned = RunTarget.objects.filter(
+            run=run, status=TargetStatus.PENDING, attempts=0, not_before__gt=now
+        )
+        planned.update(not_before=now)
     return now

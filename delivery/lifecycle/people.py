@@ -107,6 +107,31 @@ def change_hours(run: Run, *, start_hour: int, end_hour: int, by: User | None = 
 
 
 @transaction.atomic
+def change_window(
+    run: Run,
+    *,
+    zone: str,
+    window_start_hour: int,
+    window_end_hour: int,
+    send_days: int,
+    by: User | None = None,
+) -> Run:
+    """Change the delivery hours and days of an open run of a queue, also while it sends."""
+    run = locked(run, by)
+    if run.status in SETTLED_RUN or run.canceled_at is not None:
+        return run
+    run.zone, run.window_start_hour, run.window_end_hour = zone, window_start_hour, window_end_hour
+    run.send_days, run.changed_by = send_days, by
+    waits = run.status == RunStatus.QUEUED and run.opens_at is not None
+    if run.status == RunStatus.RUNNING or waits or run.pause_reason == PauseReason.WINDOW_CLOSED:
+        release_claims(run)
+        go_on(run, ready_at=ready_at(run))
+    else:
+        run.save()
+    return run
+
+
+@transaction.atomic
 def undo(run: Run, *, by: User | None = None) -> Run:
     """Cancel a run that was sent by hand, before anything of it has left. A run that has begun is refused."""
     run = locked(run, by)

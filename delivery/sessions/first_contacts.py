@@ -43,7 +43,8 @@ AND t.run_id IN (SELECT run_id FROM delivery_runaccount WHERE account_id = %(acc
 RELEASE = """
 UPDATE delivery_runtarget SET not_before = %(now)s
 WHERE status = 'pending' AND account_id = %(account)s AND not_before = %(until)s
-  AND run_id IN (SELECT run_id FROM delivery_runaccount WHERE account_id = %(account)s AND open)
+  AND run_id IN (SELECT share.run_id FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
+                 WHERE share.account_id = %(account)s AND share.open AND NOT r.on_time_first)
 """
 MOVE_END = RELEASE.replace("SET not_before = %(now)s", "SET not_before = %(end)s")
 

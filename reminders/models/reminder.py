@@ -122,6 +122,12 @@ class Reminder(models.Model):
         editable=False,
         help_text="It carries the runs of single messages and is never fired itself.",
     )
+    carries_queue = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="It carries the runs of a queue and is never fired itself.",
+    )
 
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

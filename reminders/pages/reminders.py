@@ -85,7 +85,7 @@ def reminder(request: HttpRequest, pk: int) -> HttpResponse:
 def _filtered(reminders: QuerySet[Reminder], chosen: str) -> QuerySet[Reminder]:
     """Return the reminders of one tab; an unknown tab shows all. Archived ones have their own tab."""
     if chosen == ARCHIVED:
-        return reminders.filter(archived_at__isnull=False)
+        return reminders.filter(archived_at__isnull=False, carries_queue=False)
     reminders = reminders.filter(archived_at=None)
     return reminders.filter(status=chosen) if chosen in Reminder.Status.values else reminders
 

@@ -18,6 +18,7 @@ ROOMS = (
         "client",
         "config",
         "delivery",
+        "queues",
         "reminders",
         "sandbox",
         "tests",

@@ -5,7 +5,18 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-APPS = ("accounts", "activity", "api", "audit", "benchmarks", "config", "delivery", "reminders", "sandbox")
+APPS = (
+    "accounts",
+    "activity",
+    "api",
+    "audit",
+    "benchmarks",
+    "config",
+    "delivery",
+    "queues",
+    "reminders",
+    "sandbox",
+)
 MOST = 22  # modules in one room: about twenty
 NO_ROOMS = {"__pycache__", "migrations", "commands", "management", "templatetags", "formats", "en"}
 

@@ -13,6 +13,7 @@ from tests.factories import (
     RunAccountFactory,
     RunFactory,
     RunTargetFactory,
+    TargetContentFactory,
 )
 from tests.refusals import (
     Refusal,
@@ -130,7 +131,10 @@ REFUSALS = [
     ),
     # Shares, targets, media
     doubled("an account twice in one run", "run_account_once", RunAccountFactory, "run", "account"),
-    doubled("a recipient twice in one run", "target_once_per_run", RunTargetFactory, "run", "recipient"),
+    doubled(
+        "a recipient twice in one run", "target_once_per_run_and_item", RunTargetFactory, "run", "recipient"
+    ),
+    changed("an item that says nothing", "target_content_is_not_empty", TargetContentFactory, parts=[]),
     changed("a target with an unknown status", "target_status_known", RunTargetFactory, status="gone"),
     changed(
         "a target being sent without a fencing number",

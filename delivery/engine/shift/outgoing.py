@@ -18,7 +18,7 @@ from delivery.engine.recording import Begun, Intent, Landing, Ledgered
 from delivery.engine.shift.typing import seconds_of_typing
 from delivery.limiter import Unit
 from delivery.models import Run, target_key
-from delivery.outcomes import NEVER_LEFT, Rejected, Sent, name_of
+from delivery.outcomes import NEVER_LEFT, Outcome, Rejected, Sent, name_of
 from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError
 from delivery.retry import Verdict
 from delivery.states import TargetStatus
@@ -37,6 +37,8 @@ class ServedRun:
     parts: tuple[FrozenPart, ...]
     builder: MessageBuilder
     drip: Run | None = None  # the run itself, where its targets have planned times
+    own_contents: bool = False  # each target has a content of its own
+    handles: dict[str, str] = field(default_factory=dict)  # of files of its targets, by their content
 
 
 @dataclass(order=True, slots=True, kw_only=True)
@@ -53,7 +55,9 @@ class Outgoing:
     right: str = field(compare=False, default="")  # to write to a new person, where these have a limit
     gap: float = field(compare=False, default=0.0)  # seconds that the next target waits at least
     unchecked: bool = field(compare=False, default=False)  # its number has yet to be checked
-    refused: Rejected | None = field(compare=False, default=None)  # its number does not exist
+    refused: Outcome | None = field(
+        compare=False, default=None
+    )  # its number does not exist, or its file has no handle
     typing: float = field(compare=False, default=0.0)  # seconds before it, in which typing is shown
     look: LastLook | None = field(compare=False, default=None)  # once it has begun
 
@@ -96,12 +100,21 @@ class Outgoing:
             leaves_at=now + ahead,
             address=self.target.address,
             account_id=self.run.whose.account_id,
+            claimed_at=self.target.claimed_at if self.run.own_contents else None,
         )
 
-    def request(self) -> SendRequest | Rejected:
+    @property
+    def parts(self) -> tuple[FrozenPart, ...]:
+        """Return the parts of its target: those of the run, or its own."""
+        own = self.target.content
+        return self.run.parts if own is None or own.parts is None else own.parts
+
+    def request(self) -> SendRequest | Outcome:
         """Return the message for the network, or why it does not leave: every message that begins also lands."""
         if self.refused is not None:
             return self.refused
+        if self.run.own_contents and self.target.content is None:
+            return Rejected(reason="the text of this item is gone")
         try:
             return SendRequest(tag=self.target_id, message=self.message(), key=self.key, look=self.look)
         except MissingVariableError as error:
@@ -112,8 +125,8 @@ class Outgoing:
 
     def message(self) -> Message:
         """Return the message rendered for its recipient; raise MissingVariableError where a value is missing."""
-        part = self.run.parts[self.part]
-        target = self.target
+        part, target = self.parts[self.part], self.target
+        own = target.content
         return self.run.builder.message(
             part,
             address=target.address,
@@ -121,6 +134,7 @@ class Outgoing:
             key=self.target_key,
             number=self.part,
             target_id=target.target_id,
+            subject=None if own is None or (own.parts is None and not own.subject) else own.subject,
         )
 
 
@@ -138,8 +152,7 @@ def first_outgoing(
     """Return a target's first message for the agenda; give back the permits for parts that the target has already."""
     left = len(run.parts) - target.parts_done
     permits.give_back(unit.permits[left:])
-    letters = len(run.parts[target.parts_done].text) if shows_typing else 0
-    return Outgoing(
+    outgoing = Outgoing(
         at=permits.moment(unit),
         target=target,
         run=run,
@@ -149,9 +162,11 @@ def first_outgoing(
         new_person=target.new_person,
         right=right,
         gap=gap,
-        typing=seconds_of_typing(letters, gap) if shows_typing else 0.0,
         unchecked=checks_numbers and target.stranger and target.address.startswith("+"),
     )
+    if shows_typing:
+        outgoing.typing = seconds_of_typing(len(outgoing.parts[outgoing.part].text), gap)
+    return outgoing
 
 
 def landing_of(outgoing: Outgoing, landed: Landed, verdict: Verdict, *, fence: int) -> Landing:
@@ -169,7 +184,7 @@ def landing_of(outgoing: Outgoing, landed: Landed, verdict: Verdict, *, fence: i
         target_id=outgoing.target.target_id,
         part=outgoing.part,
         new_person=0 if isinstance(landed.outcome, NEVER_LEFT) else outgoing.new_person,
-        variant=outgoing.run.parts[outgoing.part].variant(key=outgoing.target_key),
+        variant=outgoing.parts[outgoing.part].variant(key=outgoing.target_key),
         attempt=outgoing.begun.attempt,
         began_at=outgoing.begun.at,
         # Until the answer, not only on the network: the ledger's upper bound of when it was received.

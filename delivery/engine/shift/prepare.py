@@ -46,7 +46,7 @@ class Preparation:
         """Return the run with its media uploaded; None if that failed, and then the shift knows what to wait for."""
         state = self.state
         run = await state.batches.ask(partial(Run.objects.get, pk=run_id))
-        handles = await uploads.handles(run, state.account, state.transport)
+        handles = await self._handles(run)
         if isinstance(handles, uploads.NotReadable):
             await self._media_unreadable(run, handles)
             return None
@@ -69,6 +69,8 @@ class Preparation:
             parts=thaw(run.parts),
             builder=builder,
             drip=run if run.drip else None,
+            own_contents=run.has_own_contents,
+            handles=handles,
         )
         if run.action not in state.permits:
             made = await state.batches.ask(partial(Permits, state.account, state.lease, run.action))
@@ -76,6 +78,12 @@ class Preparation:
         state.served[run.pk] = served
         state.kept_back.discard(run.pk)
         return served
+
+    async def _handles(self, run: Run) -> dict[str, str] | uploads.NotReadable | uploads.NotUploaded:
+        """Return the handles of the run's files. Those of items are uploaded when they are claimed."""
+        if run.has_own_contents:
+            return await self.state.batches.ask(partial(uploads.known, run.pk, self.state.account))
+        return await uploads.handles(run, self.state.account, self.state.transport)
 
     async def _media_unreadable(self, run: Run, trouble: uploads.NotReadable) -> None:
         """Wait until the file can be read here: another worker may see it, and somebody may fix the folder."""

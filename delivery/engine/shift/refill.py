@@ -9,17 +9,20 @@ import structlog
 
 from accounts.models import Account
 from delivery import conf, pacing
-from delivery.engine import claims, next_run
+from delivery.engine import claims, next_run, uploads
+from delivery.engine.claims import Claimed
 from delivery.engine.newness import newness
 from delivery.engine.next_run import Turn
 from delivery.engine.permits import Permits
 from delivery.engine.shift.consequences import Consequences
+from delivery.engine.shift.contents import contents_of
 from delivery.engine.shift.outgoing import ServedRun, first_outgoing
 from delivery.engine.shift.prepare import Preparation
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
 from delivery.limiter import Away, Granted, LeaseLost, Wait
 from delivery.models import Run
+from delivery.outcomes import Outcome
 from delivery.planning import drip, new_people, replan
 from delivery.sessions import new_chats
 from delivery.states import WaitReason
@@ -178,6 +181,7 @@ class Refill:
                 most_chats=chats,
             ),
         )
+        refused = await self._read_contents(run, claimed) if run.own_contents else {}
         for stale in state.agenda.forget({target.target_id for target in claimed}):
             permits.give_back(stale.held)
         gap = permits.shortest_gap(len(run.parts), _error_rate(turn))
@@ -188,18 +192,18 @@ class Refill:
                 permits.give_back(unit.permits)
             else:
                 able = state.transport.capabilities
-                state.agenda.add(
-                    first_outgoing(
-                        run,
-                        unit,
-                        target,
-                        permits,
-                        right=rights.pop() if target.new_person and rights else "",
-                        gap=gap,
-                        checks_numbers=able.number_check,
-                        shows_typing=able.typing and state.account.shows_typing,
-                    )
+                outgoing = first_outgoing(
+                    run,
+                    unit,
+                    target,
+                    permits,
+                    right=rights.pop() if target.new_person and rights else "",
+                    gap=gap,
+                    checks_numbers=able.number_check,
+                    shows_typing=able.typing and state.account.shows_typing,
                 )
+                outgoing.refused = refused.get(target.target_id)
+                state.agenda.add(outgoing)
         for unit in units[len(claimed) :]:
             permits.give_back(unit.permits)
         permits.give_back(rights)
@@ -214,6 +218,18 @@ class Refill:
         if not self.state.transport.capabilities.own_limits:
             return None
         return await self.state.batches.ask(partial(new_chats.left, self.state.account, now=now))
+
+    async def _read_contents(self, run: ServedRun, claimed: list[Claimed]) -> dict[int, Outcome]:
+        """Give the targets of a queue their contents; return, by target, why a file of theirs has no handle."""
+        state, refused = self.state, dict[int, Outcome]()
+        found = await state.batches.ask(partial(contents_of, [target.target_id for target in claimed]))
+        claimed[:] = [replace(target, content=found.get(target.target_id)) for target in claimed]
+        for target in claimed:
+            parts = (target.content and target.content.parts) or ()
+            why = await uploads.upload_own(run.run_id, state.account, state.transport, parts, run.handles)
+            if why is not None:
+                refused[target.target_id] = why
+        return refused
 
 
 def _next_turn(account: Account, *, busy: bool) -> Turn | Rest:

@@ -1,0 +1,41 @@
+"""Items of queues as targets of runs: adds them, changes them until they have begun, and withdraws them."""
+
+from delivery.items.targets import (
+    WITHDRAWN,
+    Content,
+    NewTarget,
+    add,
+    announce,
+    contents_of,
+    counts,
+    hold,
+    lock_runs,
+    make,
+    move,
+    part_with,
+    replan,
+    reserve,
+    wake,
+    withdraw,
+    write,
+)
+
+__all__ = [
+    "WITHDRAWN",
+    "Content",
+    "NewTarget",
+    "add",
+    "announce",
+    "contents_of",
+    "counts",
+    "hold",
+    "lock_runs",
+    "make",
+    "move",
+    "part_with",
+    "replan",
+    "reserve",
+    "wake",
+    "withdraw",
+    "write",
+]

@@ -1,0 +1,6 @@
+"""The tables of queues: a queue with its senders, and its items."""
+
+from queues.models.item import Item
+from queues.models.queue import Queue, QueueAccount
+
+__all__ = ["Item", "Queue", "QueueAccount"]
