@@ -62,6 +62,7 @@ NEVER_SHARED = frozenset(
         "audit.PersonalValues",
         "api.ApiKey",
         "api.StoredAnswer",
+        "people.Invitation",
     }
 )
 

@@ -99,6 +99,7 @@ INSTALLED_APPS = [
     "reminders",
     "queues",
     "api",
+    "people",
 ]
 
 MIDDLEWARE = [

@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     path("keys/", include("api.pages.urls")),
     path("webhooks/", include("api.pages.webhook_urls")),
+    path("", include("people.pages.urls")),
     path("live/", live_state, name="live"),
     path("app.webmanifest", manifest, name="manifest"),
     path("sw.js", service_worker, name="service_worker"),

@@ -58,6 +58,10 @@ OURS = (Account, Recipient, Tag, Import, Reminder, Run, RunTarget)
 # Addresses with an id that belong to one person alone, or that need no login: other tests ask them.
 OTHERS = {
     "api_keys:revoke",
+    "people:join",
+    "people:remove",
+    "people:role",
+    "people:withdraw",
     "notifications:read",
     "notifications:move",
     "calendar:feed",

@@ -18,7 +18,7 @@ ROOMS = (
         "client",
         "config",
         "delivery",
-        "queues",
+        "people", "queues",
         "reminders",
         "sandbox",
         "tests",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
+APPS = ("accounts", "activity", "api", "audit", "benchmarks", "config", "delivery", "people", "reminders", "sandbox")
 APPS = (
     "accounts",
     "activity",

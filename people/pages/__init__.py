@@ -1,0 +1,1 @@
+"""The pages of teams and of one's own account."""
