@@ -8,7 +8,6 @@ and the member manages it. So nothing pauses, no limit forgets what was sent, an
 3. The owner's memberships in the teams of others end. So do the sessions, as the password changed, and open pages.
 """
 
-import structlog
 from django.contrib.auth.hashers import make_password
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -18,10 +17,9 @@ from django.utils import timezone
 from accounts.models import OwnAddress, Role, TeamMate, User
 from activity.models import PushSubscription
 from api.models import ApiKey
+from audit.record import record
 from people.models import Invitation
 from people.team import TeamError
-
-log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
@@ -41,7 +39,7 @@ def hand_over(owner: User, *, to: User, by: User) -> None:
     mate.role = Role.MANAGE
     mate.save(update_fields=["role"])
     _end_login(owner)
-    log.warning("handed_over", owner=owner.pk, to=to.pk, by=by.pk)
+    record("person.handed_over", owner, by=by, after={"to": to.get_username()})
 
 
 def _end_login(owner: User) -> None:

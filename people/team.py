@@ -9,16 +9,14 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
-import structlog
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Role, TeamMate, User
 from accounts.roles import owners_for
+from audit.record import record
 from people.models import Invitation
-
-log = structlog.get_logger(__name__)
 
 MOST_OPEN = 100
 LONGEST_DAYS = 30
@@ -56,7 +54,9 @@ def invite(owner: User, *, email: str, role: Role, days: int, by: User) -> Issue
         digest=_digest(token),
         ends_at=now + timedelta(days=days),
     )
-    log.info("team_invited", owner=owner.pk, by=by.pk, role=role)
+    record(
+        "team.invited", invitation, by=by, after={"email": email, "role": role, "ends_at": invitation.ends_at}
+    )
     return Issued(invitation, token)
 
 
@@ -90,7 +90,7 @@ def accept(token: str, *, by: User) -> TeamMate:
     if not made and mate.role not in Role(invitation.role).holders:
         mate.role = invitation.role
         mate.save(update_fields=["role"])
-    log.info("team_joined", owner=invitation.owner_id, mate=by.pk, role=mate.role)
+    record("team.joined", invitation, by=by, after={"role": mate.role})
     return mate
 
 
@@ -98,7 +98,8 @@ def accept(token: str, *, by: User) -> TeamMate:
 def withdraw(invitation: Invitation, *, by: User) -> None:
     _lock(invitation.owner, by)
     now = timezone.now()
-    Invitation.objects.open(now).filter(pk=invitation.pk).update(withdrawn_at=now)
+    if Invitation.objects.open(now).filter(pk=invitation.pk).update(withdrawn_at=now):
+        record("team.withdrew", invitation, by=by)
 
 
 @transaction.atomic
@@ -109,7 +110,6 @@ def change_role(mate: TeamMate, role: Role, *, by: User) -> None:
         raise PermissionDenied("You may not change your own role. Ask the owner, or leave the team.")
     mate.role = role
     mate.save(update_fields=["role"])
-    log.info("team_role_changed", owner=mate.owner_id, mate=mate.mate_id, role=role, by=by.pk)
 
 
 @transaction.atomic
@@ -123,7 +123,6 @@ def remove(mate: TeamMate, *, by: User) -> None:
     Invitation.objects.open(timezone.now()).filter(owner=mate.owner_id, made_by=mate.mate_id).update(
         withdrawn_at=timezone.now()
     )
-    log.info("team_left", owner=mate.owner_id, mate=mate.mate_id, by=by.pk)
     mate.delete()
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-APPS = ("accounts", "activity", "api", "audit", "benchmarks", "config", "delivery", "people", "reminders", "sandbox")
 APPS = (
     "accounts",
     "activity",
@@ -14,6 +13,7 @@ APPS = (
     "benchmarks",
     "config",
     "delivery",
+    "people",
     "queues",
     "reminders",
     "sandbox",
