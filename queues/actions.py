@@ -7,7 +7,7 @@ runs that it changes. The sending of a queue is in `queues/steering.py`.
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import transaction
@@ -17,9 +17,10 @@ from accounts.addresses import BadAddressError, canonical
 from accounts.models import Account, Recipient, Role, User
 from accounts.regions import region_of
 from accounts.roles import require_touch
-from delivery import items
+from delivery import conf, items
 from delivery.items import Content, NewTarget
 from delivery.models import RunTarget
+from delivery.overdue import overdue_before
 from queues.entries import (
     Entry,
     EntryError,
@@ -406,14 +407,16 @@ def _form(queue: Queue, item: Item, kinds: Sequence[str] | None) -> Form:
     return Form(
         kinds=("text",) if kinds is None else tuple(kinds),
         priority=item.priority,
-        planned=queue.pace == Queue.Pace.PLANNED and item.planned_at is not None,
+        planned=queue.pace == Queue.Pace.PLANNED,
         from_template=kinds is None,
     )
 
 
 def _not_before(queue: Queue, planned_at: datetime | None) -> datetime:
-    planned = planned_at if queue.pace == Queue.Pace.PLANNED else None
-    return planned or timezone.now()
+    """Return the earliest time of a target. In a planned queue an item without a time leaves like an overdue one."""
+    if queue.pace == Queue.Pace.STEADY:
+        return timezone.now()
+    return planned_at or overdue_before(conf.drain(), timezone.now()) - timedelta(seconds=1)
 
 
 def _add_new(taking: Taking, open_runs: OpenRuns) -> None:

@@ -42,6 +42,7 @@ class NextRun:
     not_before: datetime
     sent: int  # and not returned
     failed: int  # those returned and in doubt included, as the error rate counts them (P6, L2)
+    on_time_first: bool = False  # its overdue targets leave slowly (P9), whatever the account's profile says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,36 +67,61 @@ class Claimed:
 
 
 NEXT_RUN = """
-SELECT r.id, r.action, r.closes_at, first.not_before, r.sent - r.returned, r.failed + r.unconfirmed + r.returned
+SELECT r.id, r.action, r.closes_at, first.not_before, r.sent - r.returned, r.failed + r.unconfirmed + r.returned,
+       r.on_time_first
 FROM delivery_runaccount share
 JOIN delivery_run r ON r.id = share.run_id
 CROSS JOIN LATERAL (
     SELECT t.not_before FROM delivery_runtarget t
     WHERE t.account_id = share.account_id AND t.run_id = r.id AND t.status = 'pending'
-      AND t.not_before >= %(since)s AND t.not_before < %(before)s
+      AND t.not_before >= CASE WHEN r.on_time_first THEN %(fresh)s ELSE %(since)s END AND t.not_before < %(before)s
     ORDER BY t.not_before, t.id LIMIT 1
 ) first
-WHERE share.account_id = %(account)s AND share.open AND r.status || '' = 'running' AND r.closes_at > %(sendable)s
+WHERE (r.on_time_first OR NOT %(slow)s)
+  AND share.account_id = %(account)s AND share.open AND r.status || '' = 'running' AND r.closes_at > %(sendable)s
   AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s
                   WHERE s.ended_at IS NULL AND COALESCE(s.owner_id, r.owner_id) = r.owner_id)
 ORDER BY (first.not_before > %(now)s),
          CASE WHEN first.not_before > %(now)s THEN first.not_before END,
-         r.priority DESC, r.fired_at, r.id
+         r.priority DESC, r.on_time_first DESC, r.fired_at, r.id
 LIMIT 1
 """
 
 
 def next_run(
-    account_id: int, *, now: datetime, sendable: datetime, planned: Planned = WHENEVER
+    account_id: int,
+    *,
+    now: datetime,
+    sendable: datetime,
+    planned: Planned = WHENEVER,
+    fresh: datetime | None = None,
+    slow: bool = False,
 ) -> NextRun | None:
-    """Return the next run: by priority, then firing, among those with a target due now; else the one due first."""
-    arguments = {"account": account_id, "now": now, "sendable": sendable, **_span(planned)}
+    """Return the next run: by priority, then firing, among those with a target due now; else the one due first.
+
+    Of runs that send on-time work first, only targets planned from `fresh` on count; with `slow` no other runs do.
+    """
+    span = _span(planned)
+    arguments = {
+        "account": account_id,
+        "now": now,
+        "sendable": sendable,
+        **span,
+        "fresh": max(fresh or span["since"], span["since"]),
+        "slow": slow,
+    }
     rows = execute(NEXT_RUN, arguments)
     if not rows:
         return None
-    ((run_id, action, closes_at, not_before, sent, failed),) = rows
+    ((run_id, action, closes_at, not_before, sent, failed, on_time_first),) = rows
     return NextRun(
-        run_id=run_id, action=action, closes_at=closes_at, not_before=not_before, sent=sent, failed=failed
+        run_id=run_id,
+        action=action,
+        closes_at=closes_at,
+        not_before=not_before,
+        sent=sent,
+        failed=failed,
+        on_time_first=on_time_first,
     )
 
 

@@ -52,10 +52,16 @@ def next_turn(account: Account, *, now: datetime, busy: bool) -> Turn | Rest:
 def _next_turn(account: Account, *, now: datetime, busy: bool) -> Turn | Rest:
     if PROFILES[account.profile].on_time_first:
         return _on_time_first(account, now=now, busy=busy)
-    found = claims.next_run(account.pk, now=now, sendable=conf.sendable(now))
-    if found is None:
-        return NOTHING
-    return Turn(run=found) if found.not_before <= now else _until(found.not_before, WaitReason.NOT_BEFORE)
+    border = overdue_before(conf.drain(), now)
+    found = claims.next_run(account.pk, now=now, sendable=conf.sendable(now), fresh=border)
+    if found is not None and found.not_before <= now:
+        return Turn(run=found, planned=Planned(since=border) if found.on_time_first else WHENEVER)
+    late = claims.next_run(
+        account.pk, now=now, sendable=conf.sendable(now), planned=Planned(before=border), slow=True
+    )
+    if late is not None:
+        return _after_a_gap(account, late, found, now, busy=busy)
+    return NOTHING if found is None else _until(found.not_before, WaitReason.NOT_BEFORE)
 
 
 def _on_time_first(account: Account, *, now: datetime, busy: bool) -> Turn | Rest:
@@ -66,11 +72,16 @@ def _on_time_first(account: Account, *, now: datetime, busy: bool) -> Turn | Res
     if fresh is not None and fresh.not_before <= now:
         return Turn(run=fresh, planned=Planned(since=border))
     late = claims.next_run(account.pk, now=now, sendable=sendable, planned=Planned(before=border))
-    if late is not None and busy:
-        return Rest.after(1.0, WaitReason.GAP)
     if late is None:
         return _until(fresh.not_before, WaitReason.NOT_BEFORE) if fresh is not None else NOTHING
-    return _drained(account, late, fresh, now)
+    return _after_a_gap(account, late, fresh, now, busy=busy)
+
+
+def _after_a_gap(
+    account: Account, late: NextRun, fresh: NextRun | None, now: datetime, *, busy: bool
+) -> Turn | Rest:
+    """Return an overdue message, once the ledger has all that the account sent; or until when it waits."""
+    return Rest.after(1.0, WaitReason.GAP) if busy else _drained(account, late, fresh, now)
 
 
 def _drained(account: Account, late: NextRun, fresh: NextRun | None, now: datetime) -> Turn | Rest:

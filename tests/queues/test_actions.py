@@ -139,8 +139,10 @@ def test_planned_items_wait_for_their_time_and_others_do_not(owner: User) -> Non
     queue = QueueFactory.create(owner=owner)
     take(queue, entry(1, planned_at=SOON), entry(2))
     assert states(queue) == ["planned", "waiting"]
-    planned, other = item_of(queue).target.run, item_of(queue, "row-2").target.run
-    assert (planned.on_time_first, other.on_time_first) == (True, False)
+    assert item_of(queue).target.run.on_time_first
+    steady = QueueFactory.create(owner=owner, steady=True)
+    take(steady, entry(1))
+    assert not item_of(steady).target.run.on_time_first
 
 
 def test_a_steady_queue_ignores_planned_times(owner: User) -> None:
