@@ -426,6 +426,8 @@ CEILINGS: dict[str, dict[str, int]] = {
 }
 # A person who wrote to an account within so many days is known to it (SPEC N1). The ledger keeps at least 35.
 KNOWN_DAYS = env.whole("KNOWN_DAYS", 28, 1, 35)
+# How long the pace of an account grows from a tenth to its full one after it connected again (SPEC P18).
+RECONNECT_RAMP_MINUTES = env.number("RECONNECT_RAMP_MINUTES", 10, 0, 1440)
 GROUP_CONCURRENCY = env.whole("GROUP_CONCURRENCY", 3, 1, 64)
 PART_GAP_MIN_MS = env.whole("PART_GAP_MIN_MS", 200, 0, 60_000)
 PART_GAP_MAX_MS = env.whole("PART_GAP_MAX_MS", 500, 0, 60_000)

@@ -256,6 +256,22 @@ def usual_gap(limits: Limits, cost: int = 1) -> float:
     return max((limits.gap_min + limits.gap_max) / 2, spread_ms(limits, cost) / 1000)
 
 
+def ramp(since: float, *, length: float, least: float = 0.1) -> float:
+    """Return how many times longer gaps are, `since` seconds after an account connected again (P18).
+
+    Its pace grows evenly from the share `least` to the whole within `length` seconds.
+    """
+    if length <= 0 or since >= length:
+        return 1.0
+    return 1 / (least + (1 - least) * max(0.0, since) / length)
+
+
+def ramp_loss(since: float, *, length: float, least: float = 0.1) -> float:
+    """Return how many seconds at full pace the rest of a ramp costs."""
+    left = max(0.0, length - max(0.0, since))
+    return (1 - least) * left * left / (2 * length) if length > 0 else 0.0
+
+
 def recovered(factor: float, clean_sends: int, *, by: float = 1.5, every: int = 20) -> float:
     """Return what is left of a slow-down after `clean_sends` messages in a row without a rate-limit answer.
 

@@ -86,6 +86,7 @@ class WaitReason(StrEnum):
     SLOWED = "slowed"  # held back after a rate-limit answer
     NOT_BEFORE = "not_before"  # the next target is planned for later
     WINDOW = "window"  # outside the delivery window
+    WORKING_HOURS = "working_hours"  # outside the account's own hours
     LIMITER_AWAY = "limiter_away"  # Redis does not answer, so nothing may leave
     CLOCKS = "clocks"  # the clocks of Redis, the database and the worker disagree
     ACCOUNT_STOPPED = "account_stopped"  # the account itself may not send

@@ -16,7 +16,7 @@ Every function takes aware datetimes and returns aware UTC.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -115,6 +115,25 @@ def opens_at(window: Window, now: datetime) -> datetime:
 def closes_at(window: Window, now: datetime) -> datetime:
     """Return the end of the window that is open at `now`, or else of the next one."""
     return _open_or_next(window, now).end
+
+
+MOST_LOOKS = 60  # at least four weeks: what is not open together by then never is
+
+
+def all_open_at(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """Return the first moment from `now` on at which all windows are open; None where there is none."""
+    at = now.astimezone(UTC)
+    for _ in range(MOST_LOOKS):
+        later = max(opens_at(window, at) for window in windows)
+        if later == at:
+            return at
+        at = later
+    return None
+
+
+def first_close(windows: Sequence[Window], at: datetime) -> datetime:
+    """Return when the first of the windows closes that are all open at a moment."""
+    return min(closes_at(window, at) for window in windows)
 
 
 def last_close(window: Window, now: datetime) -> datetime:

@@ -1,30 +1,10 @@
-"""Form fields of a reminder: its send days as seven boxes, and wall-clock times."""
+"""Form fields of a reminder: wall-clock times."""
 
 from datetime import date, datetime, time
 from typing import Any
 
 from django import forms
 from django.contrib.admin.widgets import AdminSplitDateTime
-
-from delivery.window import DAYS
-
-
-class SendDaysField(forms.MultipleChoiceField):
-    """A box per day, cleaned to their bits."""
-
-    widget = forms.CheckboxSelectMultiple
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=DAYS, error_messages={"required": "Choose at least one day."}, **kwargs)
-
-    def prepare_value(self, value: Any) -> Any:
-        return [bit for bit, _ in DAYS if value & bit] if isinstance(value, int) else value
-
-    def clean(self, value: Any) -> int:
-        return sum(int(bit) for bit in set(super().clean(value)))
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return super().has_changed(self.prepare_value(initial), data)
 
 
 class WallClockField(forms.SplitDateTimeField):

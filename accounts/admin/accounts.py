@@ -133,6 +133,8 @@ class AccountAdmin(KeptAdmin[Account]):
                 "fields": (
                     "group_concurrency",
                     "shows_typing",
+                    ("work_start_hour", "work_end_hour"),
+                    "work_days",
                     ("warmup_start", "warmup_step", "warmup_ceiling"),
                 ),
                 "description": "The profile sets the speed; the limits below replace its values. Warm-up raises the "

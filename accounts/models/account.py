@@ -36,6 +36,7 @@ def new_webhook() -> dict[str, str]:
     return {"key": secrets.token_urlsafe(18), "secret": secrets.token_urlsafe(32)}
 
 
+EVERY_DAY = 0b1111111
 TROUBLES = ["", "unreachable", "not_connected", "rate_limited", "server_errors", "in_doubt"]
 
 
@@ -162,6 +163,19 @@ class Account(models.Model):
         db_default=False,
         help_text="Mark the chat as seen and show “typing” for a few seconds before each message.",
     )
+    work_start_hour = models.PositiveSmallIntegerField(
+        "working hours from",
+        null=True,
+        blank=True,
+        help_text="Nothing is sent before this hour. Empty: any hour.",
+    )
+    work_end_hour = models.PositiveSmallIntegerField("working hours until", null=True, blank=True)
+    work_days = models.PositiveSmallIntegerField(
+        "working days", default=EVERY_DAY, db_default=EVERY_DAY, help_text="One bit per day, Monday is 1."
+    )
+    reconnected_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="From then on its pace grows to the full one."
+    )
     warmup_start = models.PositiveIntegerField(null=True, blank=True, help_text="Messages on the first day.")
     warmup_step = models.PositiveIntegerField(
         null=True, blank=True, help_text="Messages added after each day without errors."
@@ -273,6 +287,19 @@ class Account(models.Model):
                 condition=Q(group_concurrency__isnull=True) | Q(group_concurrency__range=(1, 64)),
                 name="account_group_concurrency_range",
             ),
+            models.CheckConstraint(
+                condition=Q(work_start_hour__isnull=True, work_end_hour__isnull=True)
+                | Q(
+                    work_start_hour__gte=0,
+                    work_start_hour__lt=F("work_end_hour"),
+                    work_end_hour__lte=24,
+                    work_start_hour__isnull=False,
+                    work_end_hour__isnull=False,
+                ),
+                name="account_working_hours_whole",
+                violation_error_message="Enter both hours, the later one second, or none of them.",
+            ),
+            models.CheckConstraint(condition=Q(work_days__range=(1, EVERY_DAY)), name="account_working_days"),
             models.CheckConstraint(
                 condition=Q(warmup_start__isnull=True, warmup_step__isnull=True, warmup_ceiling__isnull=True)
                 | Q(

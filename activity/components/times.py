@@ -44,6 +44,15 @@ def until(moment: datetime, zone: tzinfo, now: datetime) -> str:
     return dated(moment, zone, now=now)
 
 
+def comes(moment: datetime, zone: tzinfo, now: datetime) -> str:
+    """Return a time that comes, as words: today at 18:00; tomorrow at 06:00; Thu 19 Nov at 06:00."""
+    local, today = moment.astimezone(zone), now.astimezone(zone)
+    days = (local.date() - today.date()).days
+    if days in (0, 1):
+        return f"{('today', 'tomorrow')[days]} at {local:%H:%M}"
+    return f"{local:%a} {local.day} {local:%b} at {local:%H:%M}"
+
+
 def dated(moment: datetime, zone: tzinfo, *, now: datetime | None = None) -> str:
     """Return the time with day and zone: Thu 19 Nov, 13:06 (Europe/Berlin); with `now`, the year if it is another."""
     local = moment.astimezone(zone)

@@ -26,15 +26,18 @@ from api.schemas.accounts import (
     LimitShown,
     LimitValues,
     Use,
+    WorkingHours,
+    WorkingHoursShown,
 )
 from api.schemas.base import Id, Page
 from delivery import lifecycle
 from delivery.limits import lookup, own, usage
 from delivery.limits.lookup import FIELDS
 from delivery.pages import account_facts
-from delivery.pages.forms import LimitForm
+from delivery.pages.forms import HoursForm, LimitForm
 from delivery.sentences import account_state
 from delivery.sentences.account_sentence import AccountNow, tell
+from delivery.window import days_of
 
 router = Router(tags=["Accounts"])
 
@@ -93,6 +96,27 @@ def set_limits(
     return _detail(account)
 
 
+@router.put("/{int:pk}/working-hours", response=AccountDetail, auth=MANAGE)
+def set_working_hours(request: HttpRequest, pk: Path[Id], body: WorkingHours) -> AccountDetail:
+    """Set the account's own working hours. The strictest of them and of a reminder's delivery hours wins."""
+    account = touched(_rows(), request, pk, Role.MANAGE)
+    asked = {
+        "work_start_hour": body.start_hour,
+        "work_end_hour": body.end_hour,
+        "work_days": [1 << day for day in body.days],
+    }
+    form = HoursForm({name: value for name, value in asked.items() if value is not None}, instance=account)
+    if not form.is_valid():
+        faults = [
+            Fault(field=name.removeprefix("work_"), detail=str(said))
+            for name, each in form.errors.items()
+            for said in each
+        ]
+        raise refusal(422, "invalid", " ".join(fault.detail for fault in faults), faults=faults)
+    own.save_hours(form.instance, by=person_of(request))
+    return _detail(account)
+
+
 def _typed(body: object) -> dict[str, object]:
     values = ((name, getattr(body, name)) for name in FIELDS)
     return {name: value for name, value in values if value is not None}
@@ -125,7 +149,17 @@ def _facts(account: Account, state: AccountNow, now: datetime) -> dict[str, Any]
 def _detail(account: Account) -> AccountDetail:
     now = timezone.now()
     state = account_state.states([account], now=now)[account.pk]
-    return AccountDetail(**_facts(account, state, now), use=_use(account, now), limits=_limits(account))
+    hours = WorkingHoursShown(
+        start_hour=account.work_start_hour,
+        end_hour=account.work_end_hour,
+        days=sorted(days_of(account.work_days)),
+    )
+    return AccountDetail(
+        **_facts(account, state, now),
+        working_hours=hours,
+        use=_use(account, now),
+        limits=_limits(account),
+    )
 
 
 def _use(account: Account, now: datetime) -> list[Use]:

@@ -66,8 +66,31 @@ class ActionLimits(Shown):
     own: dict[str, float]
 
 
+class WorkingHours(Asked):
+    """The account's own hours, in its zone: nothing is sent outside them. Both hours, or neither for any hour."""
+
+    start_hour: Annotated[int, Field(ge=0, le=23)] | None = None
+    end_hour: Annotated[int, Field(ge=1, le=24)] | None = None
+    days: list[Annotated[int, Field(ge=0, le=6)]] = Field(
+        default=[0, 1, 2, 3, 4, 5, 6],
+        min_length=1,
+        max_length=7,
+        description="Days of the week; 0 is Monday.",
+    )
+
+
+class WorkingHoursShown(Shown):
+    """The account's own hours."""
+
+    start_hour: int | None
+    end_hour: int | None
+    days: list[int]
+
+
 class AccountDetail(AccountShown):
-    """An account with its limits and their use."""
+    """An account with its working hours, its limits and their use."""
+
+    working_hours: WorkingHoursShown
 
     use: list[Use]
     limits: list[ActionLimits]

@@ -22,6 +22,7 @@ from delivery import lifecycle
 from delivery.limits.own import far_above
 from delivery.models import RunAccount
 from delivery.pages import account_facts
+from delivery.pages.days_field import SendDaysField
 from delivery.sentences import account_state
 from delivery.sessions import archive as archiving
 from delivery.sessions import ask, calls, first_contacts, groups, one_account
@@ -34,7 +35,9 @@ Status = Account.Status
 
 
 class OneSessionForm(AccountForm):
-    """Refuse credentials of a session that another account uses."""
+    """Refuse credentials of a session that another account uses, and hours that are none."""
+
+    work_days = SendDaysField(label="Working days")
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

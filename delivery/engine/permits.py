@@ -35,6 +35,7 @@ from delivery.limiter import (
     Wait,
     WrongClock,
 )
+from delivery.limits import work_hours
 from delivery.limits.lookup import day_of, effective_limits, why_never
 from delivery.states import WaitReason
 
@@ -314,6 +315,7 @@ class Permits:
 
     def _stretched(self, gap_ms: float, error_rate: float) -> float:
         slower = self.account.slowness * settings.MINUTE_SECONDS / 60
+        slower *= work_hours.ramp_factor(self.account, now=datetime.now(UTC))
         return conf.delay(gap_ms / 1000, error_rate) * slower * 1000
 
     def _remind(self, now_ms: int, cost: int, hand: Hand) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from delivery.engine.claims import KNOWN
 from delivery.engine.sql import Query, Rows
+from delivery.limits.work_hours import ENDS
 from delivery.states import RunStatus, TargetStatus
 
 FARTHEST_AHEAD: Final = timedelta(seconds=1)  # of an intent before its message
@@ -127,10 +128,14 @@ class Counts:
 # A recipient whose address was edited since gets nothing at the old one; nor does a new person while the service locks
 # first contacts. Targets may have been claimed a minute before.
 #
+# The window ends with the account's own working hours, where these end first. What was claimed before an account
+# connected again has permits for its full pace: it is given back.
+#
 # An intent may be written a moment before its message leaves. `begun_at` is then the time at which it leaves: the
 # ledger repeats it, and a message counts on the day on which it left.
+HOURS_END: Final = ENDS.format(at="GREATEST(%(now)s, clock_timestamp())")
 WANTED: Final = f"""
-    SELECT t.id, w.place, w.at, r.closes_at
+    SELECT t.id, w.place, w.at, closes.at AS closes_at
     FROM unnest(%(target)s::bigint[], %(part)s::int[], %(fence)s::bigint[], %(wished_at)s::timestamptz[],
                 %(at)s::timestamptz[], %(address)s::text[], %(account)s::bigint[], %(claimed_at)s::timestamptz[])
          WITH ORDINALITY AS w(target_id, part, fence, wished_at, at, address, account_id, claimed_at, place)
@@ -138,12 +143,14 @@ WANTED: Final = f"""
     JOIN delivery_run r ON r.id = t.run_id
     JOIN accounts_account a ON a.id = t.account_id
     JOIN accounts_recipient p ON p.id = t.recipient_id
+    CROSS JOIN LATERAL (SELECT LEAST(r.closes_at, {HOURS_END}) AS at) closes
     WHERE t.parts_done = w.part AND t.status || '' = 'sending' AND t.fence = w.fence
       AND t.account_id = COALESCE(w.account_id, t.account_id)
       AND (t.begun_at IS NULL OR t.begun_at >= w.wished_at)
-      AND r.status || '' = 'running' AND r.closes_at > GREATEST(%(now)s, clock_timestamp()) + %(guard)s::interval
+      AND r.status || '' = 'running' AND closes.at > GREATEST(%(now)s, clock_timestamp()) + %(guard)s::interval
       AND clock_timestamp() >= %(now)s - %(tolerance)s::interval
       AND a.fence = w.fence AND a.status = 'active'
+      AND (a.reconnected_at IS NULL OR t.claimed_at >= a.reconnected_at)
       AND p.opted_out_at IS NULL AND p.blocked_at IS NULL AND p.archived_at IS NULL
       AND p.address = COALESCE(w.address, p.address) AND t.claimed_at = COALESCE(w.claimed_at, t.claimed_at)
       AND (COALESCE(a.first_contacts_until <= clock_timestamp(), true) OR {KNOWN})

@@ -54,6 +54,7 @@ class AccountTrouble:
         self.free_since = account.held_until  # when the service took messages again, before this trouble
         self._held_at: datetime | None = None
         self._asked_after: datetime | None = None
+        self._reconnected = False
 
     @property
     def present(self) -> bool:
@@ -119,6 +120,8 @@ class AccountTrouble:
     def keep(self) -> None:
         """Write the trouble down, unless another pump has the account by now."""
         values = {name: getattr(self.account, name) for name in FIELDS}
+        if self._reconnected:
+            values["reconnected_at"] = self.account.reconnected_at
         self.changed = False
         Account.objects.filter(pk=self.account.pk, fence=self.lease.fence).update(**values)
         live.account_changed(self.account.pk, self.account.owner_id)
@@ -182,6 +185,8 @@ class AccountTrouble:
 
     def _clear(self) -> None:
         if self.present or self.account.trouble_count:
+            if self.account.trouble_kind == TroubleKind.NOT_CONNECTED:
+                self.account.reconnected_at, self._reconnected = datetime.now(UTC), True
             forget(self.account)
             self.changed = True
 

@@ -23,7 +23,11 @@ from delivery.states import (
     may_move,
 )
 
-MOVED = ("status", "status_reason", "status_by", "status_changed_at")
+# From these an account connects again; a person's pause keeps its connection.
+DISCONNECTED = frozenset(
+    {AccountStatus.UNPAIRED, AccountStatus.PAIRING, AccountStatus.OFFLINE, AccountStatus.FLAGGED}
+)
+MOVED = ("status", "status_reason", "status_by", "status_changed_at", "reconnected_at")
 
 
 @transaction.atomic
@@ -142,6 +146,8 @@ def _move_account(account: Account, status: str, reason: str, by: User | None) -
         raise WrongStateError(
             f"{account} is {account.get_status_display().lower()} and cannot become {status}."
         )
+    if status == AccountStatus.ACTIVE and account.status in DISCONNECTED:
+        account.reconnected_at = timezone.now()
     account.status, account.status_reason = status, reason[:255]
     account.status_by, account.status_changed_at = by, timezone.now()
     if status != AccountStatus.OFFLINE:

@@ -1,4 +1,4 @@
-"""Saves the limits that a person gives an account."""
+"""Saves the limits and the working hours that a person gives an account."""
 
 from collections.abc import Iterable
 
@@ -10,6 +10,7 @@ from audit.record import differing, record, stored, values_of
 from delivery.engine import wakeups
 from delivery.limits.lookup import FIELDS, merged
 
+HOURS = ("work_start_hour", "work_end_hour", "work_days")
 FAR = 2  # times the value of the profile
 CAPS = {
     "per_minute": "per minute",
@@ -47,4 +48,15 @@ def save_limits(account: Account, limits: Iterable[Limit], *, by: User) -> None:
             limit.save()
         elif limit.pk:
             limit.delete()
+    wakeups.wake_on_commit([account.pk])
+
+
+@transaction.atomic
+def save_hours(account: Account, *, by: User) -> None:
+    """Save the account's working hours. They apply at once."""
+    require_touch(account, by, Role.MANAGE)
+    old, new = differing(stored(account, HOURS), values_of(account, HOURS))
+    if new:
+        record("account.changed", account, by=by, before=old, after=new)
+    account.save(update_fields=HOURS)
     wakeups.wake_on_commit([account.pk])

@@ -36,6 +36,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "refused": _refused_lately(account),
         "offer": offer(kind) if (kind := kinds().get(account.transport)) else None,
         "profile": PROFILES[account.profile],
+        "working_hours": account_facts.working_hours(account),
         "limits": account_facts.explained(account),
         **_own_limits(account),
         "sender_domain": SenderDomain.objects.filter(account=account).first(),

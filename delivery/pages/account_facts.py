@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 
 from accounts import warm_up_plan
 from accounts.models import Account, GroupSync, Limit, Recipient, User
-from accounts.models.account import Action
+from accounts.models.account import EVERY_DAY, Action
 from accounts.profiles import PROFILES
 from accounts.roles import touchable
 from activity.models import Attempt
 from delivery.limits import lookup, usage
 from delivery.limits.effective import Effective, Source
 from delivery.limits.usage import Gauge
+from delivery.limits.work_hours import hours_of
 from delivery.models import Run, RunAccount
 from delivery.pacing import LONG_SPANS, span_words
 from delivery.sentences import account_state
@@ -20,6 +21,7 @@ from delivery.sentences.account_sentence import Why
 from delivery.sentences.next_action import NextAction, next_action
 from delivery.transports import kinds
 from delivery.transports.base import Capabilities
+from delivery.window import day_names
 
 LATEST = 8
 MOST_BARS = 40
@@ -201,6 +203,19 @@ def _source(account: Account, found: Effective, name: str) -> str:
     if source is Source.WARM_UP:
         return f"warm-up, day {account.warmup_clean_days + 1}"
     return SAID[source] if source else ""
+
+
+def working_hours(account: Account) -> str:
+    """Return the account's own hours in words: 09:00 to 17:00, Mon, Tue."""
+    hours = hours_of(account)
+    if hours is None:
+        return "any hour, every day"
+    return f"{hours.start_hour:02d}:00 to {hours.end_hour:02d}:00, {_days(account.work_days)}"
+
+
+def _days(bits: int) -> str:
+    """Return the days for the middle of a sentence; only "every day" begins in lower case."""
+    return "every day" if bits == EVERY_DAY else day_names(bits)
 
 
 def warm_up(account: Account) -> list[WarmUpDay]:

@@ -15,7 +15,7 @@ from delivery.engine import wakeups
 from delivery.limits.lookup import merged
 from delivery.limits.own import far_above, save_limits
 from delivery.pages import account_facts
-from delivery.pages.forms import AccountForm, CredentialsForm, LimitForm, PaceForm
+from delivery.pages.forms import AccountForm, CredentialsForm, HoursForm, LimitForm, PaceForm
 from delivery.pages.offers import offer
 from delivery.sender_domain import check as sender_domain
 from delivery.sessions import one_account
@@ -33,13 +33,15 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     warming = account.warm_up
     form = AccountForm(given, instance=account)
     pace = PaceForm(given, instance=account, prefix="pace")
+    hours = HoursForm(given, instance=account, prefix="hours")
     credentials = CredentialsForm(account, given, prefix="service", stored=_stored(account))
-    if form.is_valid() and pace.is_valid() and credentials.is_valid():
+    if all(each.is_valid() for each in (form, pace, hours, credentials)):
         entered = one_account.enter(account, credentials.credentials)
         _save(
             account,
             *form.fields,
             *pace.fields,
+            *hours.fields,
             *entered,
             *account.begin_warm_up_again(unless=warming),
             by=user_of(request),
@@ -50,6 +52,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
         "account": account,
         "form": form,
         "pace": pace,
+        "hours": hours,
         "credentials": credentials,
         "offer": offer(kind),
     }

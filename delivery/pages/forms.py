@@ -14,6 +14,7 @@ from accounts.profiles import PRESELECTED, PROFILES
 from accounts.zones import ChecksZone, common_zones
 from delivery import transports
 from delivery.pacing import LONG_SPANS, Limits
+from delivery.pages.days_field import SendDaysField
 from delivery.sessions import one_account
 from delivery.transports.base import CredentialField, CredentialsError
 
@@ -115,6 +116,35 @@ class PaceForm(ModelForm[Account]):
             raise forms.ValidationError("Enter all three numbers, or leave all three empty.")
         if start and ceiling and ceiling < start:
             self.add_error("warmup_ceiling", "The maximum must not be lower than the first day.")
+        return cleaned
+
+
+HOURS = [("", "Any hour"), *((hour, f"{hour:02d}:00") for hour in range(25))]
+
+
+class HoursForm(ModelForm[Account]):
+    """The working hours of the account: nothing is sent outside them."""
+
+    work_days = SendDaysField(label="On these days")
+
+    class Meta:
+        model = Account
+        fields = ("work_start_hour", "work_end_hour", "work_days")
+        labels = {"work_start_hour": "From", "work_end_hour": "Until"}
+        help_texts = {"work_start_hour": ""}
+        widgets = dict.fromkeys(("work_start_hour", "work_end_hour"), forms.Select(choices=HOURS))
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        start, end = cleaned.get("work_start_hour"), cleaned.get("work_end_hour")
+        if self.errors:
+            return cleaned
+        if (start is None) != (end is None):
+            self.add_error(
+                "work_end_hour" if end is None else "work_start_hour", "Enter both hours, or none of them."
+            )
+        elif start is not None and end is not None and not start < end <= 24:
+            self.add_error("work_end_hour", "Choose a later hour, 24 at most: hours cannot go over midnight.")
         return cleaned
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from delivery.window import Window, closes_at, opens_at, window_end_at
+from delivery.window import Window, all_open_at, first_close, window_end_at
 
 LAST_MINUTE = timedelta(minutes=1)  # last part of a window: targets planned in it might not leave in time
 FURTHEST = 40 * 366  # days; a longer plan means a mistake in the limits
@@ -33,9 +33,10 @@ class Slot:
 
 
 class Diary:
-    """The days of an account. Planned work is entered, and takes up room of its day."""
+    """The days of an account, with its own hours. Planned work is entered, and takes up room of its day."""
 
-    def __init__(self, *, zone: str, now: datetime, room: Room) -> None:
+    def __init__(self, *, zone: str, now: datetime, room: Room, hours: Window | None = None) -> None:
+        self._hours = () if hours is None else (hours,)
         self._zone_name = zone
         self._zone = ZoneInfo(zone)
         self._now = now.astimezone(UTC)
@@ -97,18 +98,26 @@ class Diary:
         """Yield stretches with room, each in one window and on one day: start, end, and for how many targets."""
         at = max(after, self._now).astimezone(UTC)
         while True:
-            at = opens_at(window, at)
+            at = self._open_at(window, at)
             day, midnight = self.day_of(at), window_end_at(self._zone_name, 24, at)
             if day > FURTHEST:
                 raise NoRoomError(
                     "No day has room for this message. Raise the daily cap, or use fewer parts."
                 )
-            closes = min(closes_at(window, at) - LAST_MINUTE, midnight)
+            closes = min(first_close((window, *self._hours), at) - LAST_MINUTE, midnight)
             room = self.room(day)
             fitting = None if room is None else room // parts
             if at < closes and fitting != 0:
                 yield at, closes, fitting
             at = midnight if fitting == 0 else min(closes + LAST_MINUTE, midnight)
+
+    def _open_at(self, window: Window, at: datetime) -> datetime:
+        opens = all_open_at((window, *self._hours), at)
+        if opens is None:
+            raise NoRoomError(
+                "The account's working hours are never within the delivery hours. Change one of them."
+            )
+        return opens
 
     def _late(self, opens: datetime, closes: datetime, spacing: Spacing, rng: random.Random) -> timedelta:
         """Return by how much the first target of a day comes after the opening."""

@@ -12,6 +12,7 @@ from django.db.models import Count, Min
 from accounts.models import Account
 from delivery import conf
 from delivery.lifecycle import window_of
+from delivery.limits.work_hours import hours_of
 from delivery.models import Run, RunAccount, RunTarget
 from delivery.overdue import overdue_before
 from delivery.pacing import Limits, spread_ms
@@ -148,7 +149,7 @@ def diary_of(
     account: Account, allowance: Allowance, queue: Sequence[Share], *, action: str, now: datetime
 ) -> Diary:
     """Return the account's days with sent and planned messages. Runs that send at once take the first days."""
-    diary = Diary(zone=account.zone, now=now, room=allowance.room)
+    diary = Diary(zone=account.zone, now=now, room=allowance.room, hours=hours_of(account))
     for share in queue:
         job = share.job(now)
         if job.action == action and job.targets and allowance.fits(job.parts):

@@ -18,6 +18,7 @@ from activity import ledger
 from delivery.engine.newness import LEVEL, Newness, newness
 from delivery.lifecycle import window_of
 from delivery.limits.lookup import effective_limits
+from delivery.limits.work_hours import hours_of
 from delivery.models import Run, RunTarget
 from delivery.pacing import WEEK_HOURS, Limits, pace_of
 from delivery.planning.diary import Diary, NoRoomError, Slot
@@ -126,7 +127,7 @@ def slots(
 ) -> list[Slot]:
     """Return when `due` new people may get their messages: on each day as many as have room, beside other runs."""
     budget = allowance(account, action, limits, now=now, closed_until=closed_until)
-    diary = Diary(zone=account.zone, now=now, room=budget.room)
+    diary = Diary(zone=account.zone, now=now, room=budget.room, hours=hours_of(account))
     for day, count in _planned(account, action, now, but=but).items():
         diary.enter(day, count)
     return diary.openings(window, parts=1, targets=due, after=now)

@@ -15,6 +15,7 @@ from django.db import transaction
 from accounts.models import Account
 from delivery import live
 from delivery.lifecycle import window_of
+from delivery.limits.work_hours import hours_of
 from delivery.models import Run
 from delivery.planning import drip
 from delivery.planning.diary import Diary, Load, NoRoomError, Overflow, Slot, overflows
@@ -80,7 +81,7 @@ class _Mover:
         self.allowance = allowance
         self.runs = runs
         self.now = now
-        self.diary = Diary(zone=account.zone, now=now, room=allowance.room)
+        self.diary = Diary(zone=account.zone, now=now, room=allowance.room, hours=hours_of(account))
 
     def keep(self, loads: Sequence[Load], excess: Sequence[Overflow]) -> None:
         """Enter the work that stays on its day. No target of a drip stays once some of them have to move."""

@@ -13,9 +13,10 @@ from delivery.pacing import Limits, recovered, strictest
 from delivery.planning.rolling import Use
 from delivery.planning.spacing import Spacing, spacing_of
 from delivery.planning.values import Allowance, Job, Pause, PauseCause, Point, Sender, Timeline
-from delivery.window import Window, closes_at, opens_at, window_end_at
+from delivery.window import Window, all_open_at, first_close, window_end_at
 
 LONGEST = timedelta(days=366)  # further ahead the limits are unknown
+NEVER = 2 * LONGEST  # until windows open together that never do
 
 FULL = {PauseCause.DAILY_CAP, PauseCause.SPAN_CAP}
 
@@ -43,7 +44,7 @@ class AccountSimulation:
         self.slow, self.clean = sender.slow_down.factor, sender.slow_down.clean
         self.spacings = [self._spacing(job) for job in self.jobs]
         self.busy: set[int] = set()  # numbers of the days on which something is sent
-        self.hours = _Hours()
+        self.hours = _Hours(sender.hours)
         self.uses = {
             action: [Use(rolling) for rolling in allowance.rolling]
             for action, allowance in sender.allowances.items()
@@ -223,7 +224,8 @@ class AccountSimulation:
 class _Hours:
     """Windows, each looked up once and kept for as long as the answer holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Window | None) -> None:
+        self._own = () if own is None else (own,)  # the account's, beside those of each run
         self._known: dict[Window, tuple[datetime, datetime, datetime]] = {}
 
     def opens_at(self, window: Window, at: datetime) -> datetime:
@@ -236,6 +238,8 @@ class _Hours:
         """Return the usable start and the end of the window that is open at a moment, or of the next one."""
         since, opens, closes = self._known.get(window, (at, at, at))
         if not since <= at < closes:
-            since, opens, closes = at, opens_at(window, at), closes_at(window, at)
+            windows = (window, *self._own)
+            since, opens = at, all_open_at(windows, at) or at + NEVER
+            closes = first_close(windows, opens)
             self._known[window] = since, opens, closes
         return opens, closes

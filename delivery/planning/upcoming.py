@@ -49,14 +49,14 @@ def joined(sender: Sender, account_id: int, upcoming: Sequence[Upcoming], *, now
     ]
     allowances = dict(sender.allowances)
     for drip in [each for each in theirs if each.drip][:MOST_DRIPS]:
-        allowances[drip.action] = _reserving(drip, allowances[drip.action], sender.zone, now)
+        allowances[drip.action] = _reserving(drip, allowances[drip.action], sender, now)
     jobs = [each.job() for each in theirs if not each.drip]
     return replace(sender, jobs=[*sender.jobs, *jobs], allowances=allowances)
 
 
-def _reserving(drip: Upcoming, allowance: Allowance, zone: str, now: datetime) -> Allowance:
+def _reserving(drip: Upcoming, allowance: Allowance, sender: Sender, now: datetime) -> Allowance:
     """Return the allowance that is left of the days after a drip has taken its places."""
-    diary = Diary(zone=zone, now=now, room=allowance.room)
+    diary = Diary(zone=sender.zone, now=now, room=allowance.room, hours=sender.hours)
     try:
         times = diary.drip(
             drip.window,

@@ -110,13 +110,17 @@ AT_FULL_SPEED = SlowDown()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """An account with its runs; nothing leaves before `free_at`. Runs of the same rank go in their order here."""
+    """An account with its runs; nothing leaves before `free_at`, nor outside its own `hours`.
+
+    Runs of the same rank go in their order here.
+    """
 
     zone: str
     allowances: Mapping[str, Allowance]
     jobs: Sequence[Job]
     free_at: datetime | None = None
     slow_down: SlowDown = AT_FULL_SPEED
+    hours: Window | None = None
 
 
 class PauseCause(StrEnum):

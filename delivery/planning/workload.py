@@ -18,7 +18,7 @@ from django.db.models import Count, QuerySet
 from accounts.models import Account
 from delivery import conf
 from delivery.lifecycle import window_of
-from delivery.limits import long_spans, lookup, usage
+from delivery.limits import long_spans, lookup, usage, work_hours
 from delivery.models import Run, RunAccount
 from delivery.pacing import Limits, error_rate
 from delivery.planning.rolling import Rolling
@@ -69,8 +69,9 @@ def senders(
             zone=account.zone,
             allowances={action: found[account.pk, action] for action in actions[account.pk]},
             jobs=jobs[account.pk],
-            free_at=account.held_until,
+            free_at=max(account.held_until or now, now) + work_hours.ramp_loss(account, now=now),
             slow_down=conf.slow_down(account),
+            hours=work_hours.hours_of(account),
         )
         for account in accounts
     ]

@@ -33,6 +33,8 @@ class AccountNow:
     status: AccountStatus
     status_reason: str = ""
     archived: bool = False
+    name: str = "this account"
+    full_pace_at: datetime | None = None  # when its pace has grown to the full one after it connected again
     server: str = "the gateway"  # the server that gets its requests
     service: str = "WhatsApp"  # the network of its messages
     running: int = 0  # runs
@@ -112,17 +114,20 @@ def tell(account: AccountNow, *, now: datetime, zone: tzinfo) -> Why:
         return Why(words=found.said.format(detail=account.waiting_detail).strip(), mood=Mood.TROUBLE)
     if account.trouble_kind:
         return _troubled(account, now, zone)
-    return _at_work(account, now) if account.running else Why(words=_idle(account.paused))
+    return _at_work(account, now, zone) if account.running else Why(words=_idle(account.paused))
 
 
-def _at_work(account: AccountNow, now: datetime) -> Why:
+def _at_work(account: AccountNow, now: datetime, zone: tzinfo) -> Why:
     if account.asked_at is not None and now - account.asked_at > SILENT_AFTER:
         words = f"{account.server} has not answered for"
         return Why(words="", mood=Mood.TROUBLE, clock=words, at=account.asked_at)
     over = account.waiting_until is not None and account.waiting_until <= now
+    if account.waiting_for == WaitReason.WORKING_HOURS and account.waiting_until and not over:
+        begin = times.comes(account.waiting_until, zone, now)
+        return Why(words=f"working hours of {account.name} begin {begin}.", mood=Mood.WAITING)
     if account.waiting_for and not over:
-        return _waiting(account)
-    return Why(words=_sending(account), mood=Mood.SENDING)
+        return _waiting(account, now, zone)
+    return Why(words=_sending(account, now, zone), mood=Mood.SENDING)
 
 
 def _capital(words: str) -> str:
@@ -185,27 +190,30 @@ def reason_of(waiting_for: str, *, server: str = "the service", limit: int | Non
     return said.format(server=server, limit=f"{limit or 0:,}", detail="the clocks of the servers disagree.")
 
 
-def _waiting(account: AccountNow) -> Why:
+def _waiting(account: AccountNow, now: datetime, zone: tzinfo) -> Why:
     found = WAITS.get(account.waiting_for, Words(said="waiting."))
     limit = (account.limits or {}).get(account.waiting_for)
     words = reason_of(account.waiting_for, server=account.server, limit=limit)
     if account.waiting_for == WaitReason.GAP:
-        words = _slowed(account) if account.waiting_until else _sending(account)
+        words = _slowed(account, now, zone) if account.waiting_until else _sending(account, now, zone)
     mood = Mood.SENDING if account.waiting_for == WaitReason.GAP else Mood.WAITING
     clock = found.clock if account.waiting_until else ""
     return Why(words=words, mood=mood, clock=clock, at=account.waiting_until)
 
 
-def _sending(account: AccountNow) -> str:
+def _sending(account: AccountNow, now: datetime, zone: tzinfo) -> str:
     if not account.pace:
-        return f"sending. {_slowed(account)}".strip()
+        return f"sending. {_slowed(account, now, zone)}".strip()
     seconds = account.pace * account.slow_factor * account.health_factor
     pace = times.length(round(seconds)) if seconds >= 10 else f"{seconds:.2g} s"
-    return f"sending, about one message every {pace}. {_slowed(account)}".strip()
+    return f"sending, about one message every {pace}. {_slowed(account, now, zone)}".strip()
 
 
-def _slowed(account: AccountNow) -> str:
+def _slowed(account: AccountNow, now: datetime, zone: tzinfo) -> str:
     told = []
+    if account.full_pace_at is not None and account.full_pace_at > now:
+        full = times.clock(account.full_pace_at.astimezone(zone), now)
+        told.append(f"It connected again a short time ago: its pace grows to the full one until {full}.")
     if account.slow_factor > 1:
         told.append(f"Slowed down {account.slow_factor:.2g} times after a warning from the service.")
     if account.health_factor > 1:

@@ -13,7 +13,7 @@ from accounts.models import Account, Limit
 from accounts.models.account import Channel
 from config.redis.client import client
 from delivery import pacing
-from delivery.limits import lookup
+from delivery.limits import lookup, work_hours
 from delivery.models import RunAccount, RunTarget
 from delivery.sentences.account_sentence import UNSERVED_AFTER, AccountNow, Why, tell
 from delivery.states import AccountStatus, RunStatus, TargetStatus
@@ -59,7 +59,7 @@ def states(accounts: Sequence[Account], *, now: datetime) -> dict[int, AccountNo
     runs, asked = _runs(ids), _asked(ids)
     own = lookup.limits_of(accounts) if accounts else {}
     found = {
-        account.pk: _state(account, runs.get(account.pk, Runs()), asked.get(account.pk))
+        account.pk: _state(account, runs.get(account.pk, Runs()), asked.get(account.pk), now)
         for account in accounts
     }
     for account in accounts:
@@ -71,10 +71,12 @@ def states(accounts: Sequence[Account], *, now: datetime) -> dict[int, AccountNo
     return found
 
 
-def _state(account: Account, runs: Runs, asked_at: datetime | None) -> AccountNow:
+def _state(account: Account, runs: Runs, asked_at: datetime | None, now: datetime) -> AccountNow:
     return AccountNow(
         status=AccountStatus(account.status),
         status_reason=account.status_reason,
+        name=account.name,
+        full_pace_at=work_hours.ramp_ends(account, now=now),
         archived=account.archived_at is not None,
         server=SERVERS.get(account.transport, "the gateway"),
         service=SERVICES.get(account.channel, "the service"),

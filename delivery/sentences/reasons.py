@@ -43,6 +43,7 @@ WAITS: Mapping[str, Words] = {
     WaitReason.SLOWED: Words(said="waiting, because {server} asked us to slow down.", clock="next try in"),
     WaitReason.NOT_BEFORE: Words(said="the next message is planned for later.", clock="next message in"),
     WaitReason.WINDOW: Words(said="the delivery window is closed.", clock="opens in"),
+    WaitReason.WORKING_HOURS: Words(said="outside the account's working hours."),
     WaitReason.LIMITER_AWAY: Words(
         said="Redis does not answer. Nothing is sent until it does.", clock="next try in"
     ),

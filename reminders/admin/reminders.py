@@ -20,10 +20,11 @@ from accounts.paging import counted
 from accounts.zones import ChecksZone
 from activity.components.times import dated
 from delivery.models import Run
+from delivery.pages.days_field import SendDaysField
 from delivery.window import day_names, zone_of
 from reminders.admin.actions import ReminderMoves
 from reminders.calendar.next_firings import rhythm
-from reminders.form_fields import SendDaysField, WallClockField
+from reminders.form_fields import WallClockField
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from reminders.moments import BadCronError, check_cron, instant_of, upcoming
 from reminders.readiness import NotReadyError, timetable_of

@@ -47,6 +47,7 @@ def form(account: Account, **changed: Any) -> dict[str, Any]:
         "profile": account.profile,
         **({"as_before": "on"} if account.as_before else {}),
         "zone": account.zone,
+        "work_days": ["1", "2", "4", "8", "16", "32", "64"],
         "new_credentials": "",
         "limits-TOTAL_FORMS": 0,
         "limits-INITIAL_FORMS": 0,

@@ -97,6 +97,7 @@ class Things:
     def _bodies(self) -> Iterator[tuple[str, Any]]:
         ids = self.ids
         yield "PUT /accounts/{pk}/limits/{action}", {"per_day": 5}
+        yield "PUT /accounts/{pk}/working-hours", {"start_hour": 9, "end_hour": 17, "days": [0, 1, 2]}
         yield (
             "POST /recipients",
             {

@@ -148,6 +148,14 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
             "Only the new column, which the release before does not read, and of a table with a few rows."
         ),
     },
+    ("accounts", "0027_working_hours"): {
+        "adds the rule account_working_hours_whole to accounts_account": (
+            "It is about columns that the release before does not write; empty ones keep the rule."
+        ),
+        "adds the rule account_working_days to accounts_account": (
+            "It is about a column that the release before does not write; its default keeps the rule."
+        ),
+    },
     ("delivery", "0018_success_without_left_out"): {
         "adds the rule run_success_is_all_sent to delivery_run": (
             "It is looser than the one that it replaces: each success of the release before has left nobody out."

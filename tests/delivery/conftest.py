@@ -37,6 +37,7 @@ def quick(settings: Settings) -> Settings:
     settings.NOT_CONNECTED_SECONDS = 0.1
     settings.SEND_TIMEOUT_SECONDS = 1
     settings.WINDOW_GUARD_SECONDS = 0.2
+    settings.RECONNECT_RAMP_MINUTES = 0
     settings.PART_GAP_MIN_MS = 1
     settings.PART_GAP_MAX_MS = 5
     settings.CEILINGS = {}  # which would slow accounts of real transports down to one message per second

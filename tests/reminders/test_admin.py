@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import User
-from reminders.form_fields import SendDaysField
+from delivery.pages.days_field import SendDaysField
 from reminders.models import Reminder
 from tests.factories import (
     FollowUpStepFactory,

@@ -32,7 +32,8 @@ SELECT a.id,
        hashtextextended(ROW(a.status, a.archived_at, a.owner_id, a.transport, a.credentials, a.profile, a.as_before,
                             a.zone, a.group_concurrency, a.service_per_24_hours, a.shows_typing,
                             a.slowed_by_report_at, a.warmup_start, a.warmup_step, a.warmup_ceiling,
-                            a.warmup_clean_days, a.health, limits.own)::text, 0),
+                            a.warmup_clean_days, a.health, a.work_start_hour, a.work_end_hour, a.work_days,
+                            a.reconnected_at, limits.own)::text, 0),
        COALESCE(hashtextextended(work.runs, 0), 0)
 FROM accounts_account a
 CROSS JOIN LATERAL (

@@ -21,6 +21,7 @@ from delivery.engine.shift.prepare import Preparation
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
 from delivery.limiter import Away, Granted, LeaseLost, Wait
+from delivery.limits import work_hours
 from delivery.models import Run
 from delivery.outcomes import Outcome
 from delivery.planning import drip, new_people, replan
@@ -56,6 +57,9 @@ class Refill:
             if answer.reason is WaitReason.CLOCKS:
                 await state.wind_down(answer)
             state.wait(answer)
+            return
+        if (opens := work_hours.begin_at(state.account, now=datetime.now(UTC))) is not None:
+            state.wait(Rest(until=opens, reason=WaitReason.WORKING_HOURS))
             return
         if state.trouble.present:
             answer = replace(answer, most=1)

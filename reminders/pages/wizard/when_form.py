@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from accounts.generics import ModelForm
 from accounts.zones import ChecksZone, common_zones
+from delivery.pages.days_field import SendDaysField
 from delivery.window import NAMES
-from reminders.form_fields import SendDaysField
 from reminders.models import Reminder
 from reminders.moments import BadCronError, check_cron, instant_of
 

@@ -305,8 +305,9 @@ def test_recent_troubles_and_runs_are_listed(client: Client, person: User, accou
 # Editing
 
 
-def edited(account: Account, **changes: str) -> dict[str, str]:
-    given = {
+def edited(account: Account, **changes: str) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "hours-work_days": ["1", "2", "4", "8", "16", "32", "64"],
         "name": account.name,
         "profile": account.profile,
         "zone": account.zone,
@@ -442,7 +443,7 @@ def test_no_page_asks_more_as_there_is_more_to_show(
         RunAccountFactory.create(run=run, account=account)
         AttemptFactory.create(target=RunTargetFactory.create(run=run, account=account), rejected=True)
         AccountFactory.create(owner=person)
-    with django_assert_max_num_queries(21):
+    with django_assert_max_num_queries(22):
         page(client, account)
     with django_assert_max_num_queries(11):
         page(client, account, "now")

@@ -26,8 +26,9 @@ def on_evolution(owner: User, name: str = "Parents phone", **changes: str) -> Ac
     return account
 
 
-def form(**changes: str) -> dict[str, str]:
-    fields = {"name": "Second phone", "profile": "whatsapp_careful", "zone": "UTC", "own_address": ""}
+def form(**changes: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": "Second phone", "profile": "whatsapp_careful", "zone": "UTC"}
+    fields |= {"own_address": "", "hours-work_days": ["1"]}
     return fields | {f"service-{name}": value for name, value in (EVOLUTION | changes).items()}
 
 
@@ -128,6 +129,7 @@ def test_the_admin_refuses_it(client: Client, owner: User) -> None:
         "transport": "evolution",
         "profile": "whatsapp_careful",
         "zone": "UTC",
+        "work_days": ["1", "2", "4", "8", "16"],
         "new_credentials": '{"base_url": "http://127.0.0.1:9", "api_key": "k", "instance": "north"}',
         "limits-TOTAL_FORMS": "0",
         "limits-INITIAL_FORMS": "0",
@@ -135,7 +137,7 @@ def test_the_admin_refuses_it(client: Client, owner: User) -> None:
     response = client.post(reverse("admin:accounts_account_add"), given)
     assert response.status_code == 200
     assert "already uses this session" in response.content.decode()
-    free = given | {"new_credentials": given["new_credentials"].replace("north", "west")}
+    free = given | {"new_credentials": str(given["new_credentials"]).replace("north", "west")}
     assert client.post(reverse("admin:accounts_account_add"), free).status_code == 302
     assert Account.objects.get(name="Second phone").session_key
 

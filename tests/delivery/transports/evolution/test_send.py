@@ -29,7 +29,7 @@ from delivery.transports.base import (
 )
 from delivery.transports.evolution.send import EvolutionTransport
 from delivery.transports.http.connection import MAX_ANSWER_BYTES
-from delivery.transports.whatsapp.addresses import LOCKED
+from delivery.transports.whatsapp.addresses import LOCKED, USED_UP
 from tests.delivery.transports.contract import GroupContract, InlineMediaContract, TransportContract
 from tests.delivery.transports.gateway import AnswerContract, Gateway, RefusedError, Reply, Said, same_secret
 from tests.delivery.transports.harness import SECRET, Received, Scenario, photo, picture
@@ -510,6 +510,16 @@ class TestEvolutionWebhooks(WebhookContract):
             events=[
                 receipt(ReceiptState.FAILED, "BAE7", reason=LOCKED),
                 FirstContactsLocked(event_id="locked:BAE7", at=NOW, reason=LOCKED),
+            ],
+        ),
+        Reported(
+            body=report(
+                "MESSAGES_UPDATE",
+                [{"key": {"id": "BAE8", "fromMe": True}, "status": 0, "messageStubParameters": ["475"]}],
+            ),
+            events=[
+                receipt(ReceiptState.FAILED, "BAE8", reason=USED_UP),
+                FirstContactsLocked(event_id="locked:BAE8", at=NOW, reason=USED_UP),
             ],
         ),
         Reported(body=connection("open", 200), events=[changed(AccountState.WORKING, "open:open 200")]),
