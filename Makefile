@@ -10,7 +10,7 @@ PIN := --universal --python-version 3.11 --generate-hashes --no-emit-index-url -
 each-var = for var in "$${PACELINE_VAR:-var}" var/test var/bench; do $(BIN)/python -m config.embedded $(1) --var "$$var" || exit; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench soak demo setup lock clean clean-data FORCE
+.PHONY: help run test coverage lint format bench soak demo setup lock clean clean-data FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  make %-11s %s\n", $$1, $$2 }'
@@ -19,7 +19,10 @@ run: $(INSTALLED) ## start Paceline here, with its own servers; PORT=8010 and SA
 	@$(BIN)/python -m config.run
 
 test: $(INSTALLED) ## run every test; ARGS="-k window" for some
-	@$(TEST) -n 2 --dist loadgroup -m "not soak" --cov --cov-report=term $(ARGS)
+	@$(TEST) -n 2 --dist loadgroup -m "not soak" $(ARGS)
+
+coverage: $(INSTALLED) ## run every test, and list the lines that none of them reached
+	@$(TEST) -n 2 --dist loadgroup -m "not soak" --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 lint: export DEBUG := true
 lint: export PACELINE_VAR := var/test
