@@ -47,6 +47,12 @@ OWNER_PATHS = {
     "reminders.FollowUpStep": "reminder__owner",
     "reminders.Part": "reminder__owner",
     "reminders.ReminderAccount": "reminder__owner",
+    "activity.NotificationOutbox": "notification__owner",
+    "notices.Escalation": "run__owner",
+    "notices.Follow": "person",
+    "notices.Notice": "address__person",
+    "notices.NoticeAddress": "person",
+    "notices.Preferences": "person",
     "api.ApiKey": "person",
     "api.StoredAnswer": "key__person",
 }
@@ -63,6 +69,10 @@ NEVER_SHARED = frozenset(
         "api.ApiKey",
         "api.StoredAnswer",
         "people.Invitation",
+        "notices.Follow",
+        "notices.Notice",
+        "notices.NoticeAddress",
+        "notices.Preferences",
     }
 )
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from accounts.admin.lists import moment_column, pill_column
 from accounts.admin.roles import RoleAdmin, ViewAdmin
-from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
+from activity.models import AccountDay, Attempt, Inbound, Notification, NotificationOutbox, PushSubscription
 from audit.models import Entry, PersonalValues
 from delivery.admin.rows import Ordering, RunRowsAdmin, WithinRunFilter
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
@@ -134,6 +134,16 @@ class NotificationAdmin(ViewAdmin[Notification]):
 
     made = moment_column("created_at", "Made")
     read = moment_column("read_at", "Read")
+
+
+@admin.register(NotificationOutbox)
+class NotificationOutboxAdmin(ViewAdmin[NotificationOutbox]):
+    """Notifications that no worker has passed on yet: empty within seconds."""
+
+    list_display = ("notification",)
+    list_select_related = ("notification",)
+    ordering = ("-notification",)
+    fields = ("notification",)
 
 
 @admin.register(PushSubscription)

@@ -1,18 +1,24 @@
-"""Notifies owners, of each thing once: in their list, on their open pages, in their browsers."""
+"""Notifies people, of each thing once: in their list, on their open pages, in their browsers.
+
+A row of the outbox, written with the notification, lets `notices` pass it on to addresses and team mates.
+"""
 
 from functools import partial
 
 from django.conf import settings
 from django.db import transaction
 
-from activity.models import Notification, PushSubscription
+from activity.models import Notification, NotificationOutbox, PushSubscription
 from activity.person_events import send_event
 from config.celery import app
 from config.redis.publishing import publish
 
 PUSH_TASK = "activity.push"
+# The end of a text that asks its reader to decide. People who may only read get the text without it.
+DECIDE = " Tap to resume or cancel."
 
 
+@transaction.atomic
 def tell(
     owner_id: int,
     kind: Notification.Kind,
@@ -33,6 +39,7 @@ def tell(
         defaults={"kind": kind, "title": title[:120], "body": body[:500], "url": url, "run_id": run_id},
     )
     if created:
+        NotificationOutbox.objects.create(notification=made)
         transaction.on_commit(lambda: _spread(made))
     return created
 

@@ -100,6 +100,7 @@ INSTALLED_APPS = [
     "queues",
     "api",
     "people",
+    "notices",
 ]
 
 MIDDLEWARE = [
@@ -337,6 +338,9 @@ PUSH_SERVICES = env.words(
     ["fcm.googleapis.com", "push.services.mozilla.com", "notify.windows.com", "push.apple.com"],
 )
 
+# How long a run may wait for a person before its owner is told again, and then the next person; 0: never.
+ESCALATE_AFTER_MINUTES = env.whole("ESCALATE_AFTER_MINUTES", 30, 0, 10_080)
+
 # The mail server of the installation itself, for mails to the people who use it. Accounts have servers of their own.
 EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_PORT = env.whole("EMAIL_PORT", 587, 1, 65_535)
@@ -344,7 +348,7 @@ EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
 EMAIL_USE_SSL = env.flag("EMAIL_USE_SSL")
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=not EMAIL_USE_SSL)
-EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT", 10, 1, 120)
+EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT", 10, 1, 30)
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL")
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'dummy'}.EmailBackend"
 

@@ -27,6 +27,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sending/", sending, name="sending"),
     path("activity/", include("activity.pages.urls")),
     path("audit/", include("activity.pages.audit_urls")),
+    path("notifications/settings/", include("notices.pages.urls")),
     path("notifications/", include("activity.pages.notification_urls")),
     path("api/v1/", api.urls),
     path("keys/", include("api.pages.urls")),

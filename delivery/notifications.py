@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts.models import Account
 from activity.models import Notification
-from activity.notify import tell
+from activity.notify import DECIDE, tell
 from delivery.models import Run
 from delivery.sentences import run_summary
 from delivery.states import PauseReason, RunStatus
@@ -135,5 +135,5 @@ def _body(run: Run) -> str:
     delivered, rest = run_summary.delivered(run), ", ".join(run_summary.rest(run))
     if run.status == RunStatus.PAUSED:
         why = " The daily limit is reached." if run.pause_reason == PauseReason.DAILY_CAP else ""
-        return f"{run.name}: {delivered}.{why} Tap to resume or cancel."
+        return f"{run.name}: {delivered}.{why}{DECIDE}"
     return f"{run.name}: {delivered}." + (f" {rest.capitalize()}." if rest else "")

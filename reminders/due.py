@@ -171,8 +171,8 @@ def handle(reminders: Sequence[Reminder], now: datetime) -> None:
     skipped = record_skipped([firing for firing in fired if firing.why_not])
     make_runs([firing for firing in fired if not firing.why_not])
     Reminder.objects.bulk_update(reminders, ["status", "next_fire_at"])
-    transaction.on_commit(lambda: notifications.moments_missed(missed))
-    transaction.on_commit(lambda: notifications.moments_skipped(skipped))
+    notifications.moments_missed(missed)
+    notifications.moments_skipped(skipped)
 
 
 def lateness_limit() -> timedelta:
@@ -199,15 +199,13 @@ def _look_at(reminder: Reminder, now: datetime) -> Due | None:
 def _switch_off(reminder: Reminder, why: str) -> None:
     key = f"reminder:{reminder.pk}:off:{reminder.next_fire_at}"
     reminder.status, reminder.next_fire_at = Reminder.Status.OFF, None
-    transaction.on_commit(
-        lambda: tell(
-            reminder.owner_id,
-            Notification.Kind.FAILED,
-            key=key,
-            title="Reminder switched off",
-            body=f"{reminder}: {why} Then schedule it again.",
-            url=f"/reminders/{reminder.pk}/",
-        )
+    tell(
+        reminder.owner_id,
+        Notification.Kind.FAILED,
+        key=key,
+        title="Reminder switched off",
+        body=f"{reminder}: {why} Then schedule it again.",
+        url=f"/reminders/{reminder.pk}/",
     )
 
 

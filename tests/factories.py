@@ -7,7 +7,7 @@ recipient and an account of the same person. `create` is what the type checker u
 
 import hashlib
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any, TypeVar
 
 from django.core.files.base import ContentFile
@@ -44,12 +44,13 @@ from accounts.models import (
 )
 from accounts.models.account import Action, Channel
 from accounts.models.webhook import EventType
-from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
+from activity.models import AccountDay, Attempt, Inbound, Notification, NotificationOutbox, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from api.scopes import Scope
 from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget, TargetContent
 from delivery.states import PauseReason, ReturnKind, RunStatus, TargetStatus
+from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences, Way
 from queues.models import Item, Queue, QueueAccount
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 
@@ -851,6 +852,77 @@ class PersonalValuesFactory(Factory[PersonalValues]):
     recipient_id = SelfAttribute("entry.thing_id")
     before = LazyFunction(lambda: {"name": "Anna"})
     after = LazyFunction(lambda: {"name": "Anna B."})
+
+
+class NotificationOutboxFactory(Factory[NotificationOutbox]):
+    class Meta:
+        model = NotificationOutbox
+
+    notification = SubFactory(NotificationFactory)
+
+
+class PreferencesFactory(Factory[Preferences]):
+    class Meta:
+        model = Preferences
+
+    class Params:
+        quiet = Trait(quiet_from=time(22), quiet_until=time(7))
+
+    person = SubFactory(OperatorFactory)
+
+
+class FollowFactory(Factory[Follow]):
+    class Meta:
+        model = Follow
+
+    person = SubFactory(OperatorFactory)
+    owner = SubFactory(OperatorFactory)
+
+
+class NoticeAddressFactory(Factory[NoticeAddress]):
+    """A channel of a chat service that wants everything at once."""
+
+    class Meta:
+        model = NoticeAddress
+
+    class Params:
+        mailbox = Trait(way=Way.EMAIL, address={"url": "ann@example.com"}, shown="a…@example.com")
+        unconfirmed = Trait(confirmed_at=None)
+
+    person = SubFactory(OperatorFactory)
+    way = Way.SERVICE
+    address = LazyFunction(lambda: {"url": "ntfy://ntfy.example.com/secret-topic"})
+    shown = "ntfy at ntfy.example.com"
+    kinds = LazyFunction(lambda: [kind.value for kind in Notification.Kind])
+    confirmed_at = now()
+
+
+class NoticeFactory(Factory[Notice]):
+    """A notice that is due."""
+
+    class Meta:
+        model = Notice
+
+    class Params:
+        sent = Trait(state=Notice.State.SENT, ended_at=now(), attempts=1)
+
+    address = SubFactory(NoticeAddressFactory)
+    kind = Notification.Kind.PAUSED
+    subject = Sequence(lambda n: f"run:{n}")
+    title = "Reminder paused"
+    body = "3 of 10 groups delivered."
+    happened_at = now()
+    due_at = now()
+    give_up_at = from_now(days=1)
+
+
+class EscalationFactory(Factory[Escalation]):
+    class Meta:
+        model = Escalation
+
+    run = SubFactory(RunFactory)
+    since = now()
+    next_at = from_now(minutes=30)
 
 
 # For tests that go over all models.

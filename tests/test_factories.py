@@ -8,7 +8,7 @@ from factory.declarations import Trait
 from tests import factories
 from tests.factories import FACTORY_OF, Factory
 
-APPS = ("accounts", "reminders", "queues", "delivery", "activity", "api")
+APPS = ("accounts", "reminders", "queues", "delivery", "activity", "audit", "api", "notices")
 
 FACTORIES: list[type[Factory[Model]]] = [
     thing

@@ -71,6 +71,20 @@ class Notification(models.Model):
         return self.title
 
 
+class NotificationOutbox(models.Model):
+    """A notification that is still to be passed on to addresses and team mates; written with it, then deleted."""
+
+    notification = models.OneToOneField(
+        Notification, on_delete=models.CASCADE, primary_key=True, related_name="outbox"
+    )
+
+    class Meta:
+        verbose_name_plural = "notification outbox"
+
+    def __str__(self) -> str:
+        return f"To pass on: {self.notification}"
+
+
 class PushSubscription(models.Model):
     """A browser that asked for web push."""
 

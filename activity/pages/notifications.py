@@ -17,6 +17,7 @@ from accounts.paging import page_of
 from accounts.roles import touchable
 from activity.live import messages
 from activity.models import Notification, PushSubscription
+from activity.pages import push_actions
 from activity.person_events import send_event
 from activity.push_services import UnknownPushServiceError, push_address
 from audit.record import record
@@ -38,6 +39,7 @@ def notification_list(request: HttpRequest) -> HttpResponse:
         "page": page,
         "resumable": resumable,
         "unread": messages.unread(user),
+        "asks": push_actions.ASKS,
         "push_key": settings.VAPID_PUBLIC_KEY,
     }
     return render(request, "activity/notifications.html", context)

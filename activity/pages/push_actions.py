@@ -25,6 +25,7 @@ from delivery.states import RunStatus
 SALT = "paceline.push.moves"
 SECONDS = 2 * 24 * 3600
 VERBS = ("resume", "cancel")
+ASKS = (Notification.Kind.PAUSED, Notification.Kind.WAITING)  # those with buttons
 
 
 class RefusedError(Exception):
@@ -32,8 +33,8 @@ class RefusedError(Exception):
 
 
 def offered(made: Notification) -> Mapping[str, str]:
-    """Return the addresses of the buttons by verb: for a notification of a pause, and no other."""
-    if made.kind != Notification.Kind.PAUSED or made.run is None:
+    """Return the addresses of the buttons by verb: for a notification of a run that waits, and no other."""
+    if made.kind not in ASKS or made.run is None:
         return {}
     return {verb: address(made.run, made.owner_id, verb) for verb in VERBS}
 

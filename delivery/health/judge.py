@@ -72,7 +72,7 @@ def _pause(account: Account, health: Health, now: datetime) -> None:
     until = now + timedelta(hours=settings.HEALTH_PAUSE_HOURS)
     if record.pause(account, reason=reason, until=until):
         lifecycle.stop_account(account, status=Account.Status.PAUSED, reason=words.paused(reason))
-        transaction.on_commit(lambda: notifications.account_unhealthy(account, "was paused", reason))
+        notifications.account_unhealthy(account, "was paused", reason)
         log.warning("health_paused", account=account.pk, share=health.worst.share, figure=health.worst.name)
 
 
@@ -88,7 +88,7 @@ def _end_pause(account: Account) -> None:
 def _slow_down(account: Account, health: Health) -> None:
     reason = words.why(account, health)
     if record.slow_down(account, reason=reason):
-        transaction.on_commit(lambda: notifications.account_unhealthy(account, "was slowed down", reason))
+        notifications.account_unhealthy(account, "was slowed down", reason)
         live_later(account)
         log.warning("health_slowed", account=account.pk, share=health.worst.share, figure=health.worst.name)
 

@@ -47,7 +47,7 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
     for run in open_runs(account).filter(status=RunStatus.RUNNING):
         stop_for(run, account, reason)
     if by is None and status in {AccountStatus.OFFLINE, AccountStatus.FLAGGED}:
-        transaction.on_commit(lambda: notifications.account_stopped(account, reason))
+        notifications.account_stopped(account, reason)
     return account
 
 
@@ -72,7 +72,7 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
     if by is not None:
         written_down("account.resumed", account, by=by, before=before, after={"status": account.status})
     if by is None and was_offline:
-        transaction.on_commit(lambda: notifications.account_back(account))
+        notifications.account_back(account)
     tried = RunTarget.objects.filter(account=account, status=TargetStatus.PENDING, attempts__gt=0)
     tried.update(attempts=0)  # failures of the account do not count against the runs
     for run in open_runs(account).filter(pause_reason__in=GO_ON_WITH_THEIR_ACCOUNT, canceled_at=None):

@@ -46,10 +46,10 @@ def announce_later(run: Run) -> None:
     transaction.on_commit(lambda: live.run_changed(run_id, owner_id))
 
 
-def tell_later(run: Run) -> None:
-    """Notify the owner, and announce the change to open pages, after the commit."""
+def tell(run: Run) -> None:
+    """Write the owner's notification with the change, and announce it to open pages after the commit."""
     announce_later(run)
-    transaction.on_commit(lambda: notifications.run_changed(run))
+    notifications.run_changed(run)
 
 
 SETTING_OUT = (
@@ -114,7 +114,7 @@ def hold(run: Run, reason: PauseReason, detail: str, *, opens_at: datetime | Non
     run.summary = detail or run_summary.paused(run)
     run.save()
     events.run_paused(run)
-    tell_later(run)
+    tell(run)
 
 
 def stop_for(run: Run, account: Account, reason: str) -> None:
@@ -182,7 +182,7 @@ def finish(run: Run) -> None:
     run.save()
     RunAccount.objects.filter(run=run).update(open=False)
     events.run_finished(run)
-    tell_later(run)
+    tell(run)
 
 
 def _ending(run: Run) -> RunStatus:

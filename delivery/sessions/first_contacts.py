@@ -74,7 +74,7 @@ def lock(account: Account, *, at: datetime, until: datetime | None) -> None:
     else:
         wakeups.wake_on_commit([account.pk])
     if before is None:
-        transaction.on_commit(lambda: notifications.first_contacts_locked(account))
+        notifications.first_contacts_locked(account)
 
 
 @transaction.atomic

@@ -45,14 +45,15 @@ from accounts.roles import (
     touchable,
     visible,
 )
-from activity.models import AccountDay, Attempt, Inbound, Notification, PushSubscription
+from activity.models import AccountDay, Attempt, Inbound, Notification, NotificationOutbox, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget
+from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from tests import factories as f
 
-APPS = ("accounts", "reminders", "delivery", "activity", "audit", "api")
+APPS = ("accounts", "reminders", "delivery", "activity", "audit", "api", "notices")
 # People are nobody's: superusers alone manage them, in the admin.
 OWNERLESS = {User}
 
@@ -94,6 +95,12 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Entry: lambda owner: f.EntryFactory.create(owner=owner),
     PersonalValues: lambda owner: f.PersonalValuesFactory.create(entry__owner=owner),
     ApiKey: lambda owner: f.ApiKeyFactory.create(person=owner),
+    NotificationOutbox: lambda owner: f.NotificationOutboxFactory.create(notification__owner=owner),
+    Escalation: lambda owner: f.EscalationFactory.create(run__reminder__owner=owner),
+    Follow: lambda owner: f.FollowFactory.create(person=owner),
+    Notice: lambda owner: f.NoticeFactory.create(address__person=owner),
+    NoticeAddress: lambda owner: f.NoticeAddressFactory.create(person=owner),
+    Preferences: lambda owner: f.PreferencesFactory.create(person=owner),
     StoredAnswer: lambda owner: f.StoredAnswerFactory.create(key__person=owner),
     ReminderAccount: lambda owner: f.ReminderAccountFactory.create(reminder__owner=owner),
 }

@@ -22,6 +22,9 @@ pytestmark = pytest.mark.django_db
 # Rows that are no change of a person: logs, the engine's own notes, and what is read or pointed to.
 NOT_JUDGED = {
     "activity.Notification",
+    "activity.NotificationOutbox",
+    "notices.Escalation",
+    "notices.Notice",
     "accounts.Delivery",
     "accounts.ResultFeed",
     "api.StoredAnswer",
@@ -31,7 +34,7 @@ NOT_JUDGED = {
 }
 # Columns that the engine, a request or a look-up writes.
 UNJUDGED_COLUMNS = {"last_login", "used_at", "used_from", "wake_at", "read_at", "domain_checked_at"}
-OURS = ("accounts", "activity", "api", "delivery", "reminders")
+OURS = ("accounts", "activity", "api", "delivery", "notices", "reminders")
 WRITES = [route for route in routes() if route.method != "GET"]
 
 

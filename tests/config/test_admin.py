@@ -22,7 +22,7 @@ from tests.factories import FACTORY_OF, AccountFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
-APPS = ("accounts", "reminders", "queues", "delivery", "activity", "audit", "api")
+APPS = ("accounts", "reminders", "queues", "delivery", "activity", "audit", "api", "notices")
 MODELS = [model for label in APPS for model in apps.get_app_config(label).get_models()]
 MOST_QUERIES = 25
 

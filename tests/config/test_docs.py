@@ -29,7 +29,7 @@ PROGRAMS = [
     PROJECT / "tests" / "deploy" / "nginx.py",
 ]
 NOT_OURS = {"PATH", "MAKELEVEL", "DJANGO_SETTINGS_MODULE", "DJANGO_ALLOW_ASYNC_UNSAFE"}
-OURS = ("accounts", "reminders", "people", "queues", "delivery", "activity", "audit", "api")
+OURS = ("accounts", "reminders", "people", "queues", "delivery", "activity", "audit", "api", "notices")
 
 
 @cache

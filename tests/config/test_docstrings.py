@@ -14,6 +14,7 @@ ROOMS = (
         "activity",
         "api",
         "audit",
+        "notices",
         "benchmarks",
         "client",
         "config",

@@ -19,7 +19,7 @@ LAST = {
     "delivery": "0014_sessions_of_accounts",
     "reminders": "0003_plain_words",
 }
-NEW_APPS = ("api", "audit", "people", "queues")  # which that release does not have
+NEW_APPS = ("api", "audit", "notices", "people", "queues")  # which that release does not have
 LONGEST = len("runs a statement that is not known to be safe: ") + 60
 ATTACHES = (
     "changes activity_attempt in a way that is not known to be safe: "

@@ -13,6 +13,7 @@ APPS = (
     "benchmarks",
     "config",
     "delivery",
+    "notices",
     "people",
     "queues",
     "reminders",

@@ -1,0 +1,15 @@
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class NoticesConfig(AppConfig):
+    name = "notices"
+    verbose_name = "Notifications outside"
+
+    def ready(self) -> None:
+        from notices import periodic  # noqa: PLC0415 - models are ready only now
+
+        for job in (periodic.plan_notices, periodic.plan_forgetting):
+            post_migrate.connect(
+                lambda job=job, **_: job(), sender=self, weak=False, dispatch_uid=f"notices.{job.__name__}"
+            )
