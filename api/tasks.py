@@ -5,7 +5,7 @@ from random import Random
 from django.utils import timezone
 
 from api import idempotency
-from api.hooks import deliver, dispatch, results
+from api.hooks import deliver, dispatch, leavers, results
 from config.celery import app
 
 
@@ -17,6 +17,7 @@ def forget_answers() -> None:
 
 @app.task(name="api.dispatch_webhooks", expires=10)
 def dispatch_webhooks() -> None:
+    leavers.stop_forsaken()
     results.collect()
     dispatch.dispatch()
 

@@ -38,6 +38,18 @@ class Webhook(models.Model):
     previous_until = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="Until then the secret before it signs too."
     )
+    # Without a constraint, so that the webhook of a person who was deleted is known as one, and stops.
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        editable=False,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="Who chose its address, or switched it on last. It stops when they leave the owner's team.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     switched_off_at = models.DateTimeField(null=True, blank=True)
     switched_off_reason = models.CharField(max_length=255, blank=True)

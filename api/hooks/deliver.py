@@ -31,7 +31,7 @@ from accounts.outbox import KEPT_TRYING
 from activity.models import Notification
 from activity.notify import tell
 from activity.storable import storable
-from api.hooks import manage, retries
+from api.hooks import leavers, manage, retries
 from delivery.sessions import calls
 from delivery.transports.http.exchange import Answer, Request, Unanswered, exchange, open_session
 from delivery.transports.networks.allowed import allowed_networks
@@ -81,6 +81,8 @@ def serve(webhook_id: int, *, rng: Random) -> int:
 def _still_mine(webhook_id: int) -> Webhook | None:
     """Hold the webhook for another batch; return None where it is switched off, deleted or resting."""
     now = timezone.now()
+    if leavers.forsaken().filter(pk=webhook_id).exists():
+        return None
     rows = Webhook.objects.filter(pk=webhook_id, switched_off_at=None)
     rows = rows.exclude(retry_at__gt=now)
     return rows.first() if rows.update(busy_until=now + BUSY) else None

@@ -38,14 +38,18 @@ class Made:
 
 
 @transaction.atomic
-def make(owner: User, *, url: str, events: Sequence[EventType]) -> Made:
+def make(owner: User, *, url: str, events: Sequence[EventType], by: User) -> Made:
     """Make a webhook and return it with the secret that signs its events."""
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     if Webhook.objects.filter(owner=owner).count() >= MOST:
         raise BadWebhookError("url", f"There are {MOST} webhooks already. Delete one first.")
     secret = _new_secret()
     webhook = Webhook.objects.create(
-        owner=owner, url=address_of(url), events=_named(events), secrets={"current": secret, "previous": ""}
+        owner=owner,
+        url=address_of(url),
+        events=_named(events),
+        secrets={"current": secret, "previous": ""},
+        made_by=by,
     )
     record("webhook.added", webhook, after=values_of(webhook, ("url", "events")))
     return Made(webhook, secret)
@@ -62,10 +66,11 @@ def change(
         found = address_of(url)
         if found != webhook.url:  # the failures were those of the old address
             webhook.failing_since, webhook.failures, webhook.retry_at = None, 0, None
+            webhook.made_by = by  # it tells whoever chose the address
         webhook.url = found
     if events is not None:
         webhook.events = _named(events)
-    webhook.save(update_fields=["url", "events", *FAILING])
+    webhook.save(update_fields=["url", "events", "made_by", *FAILING])
     old, new = differing(before, values_of(webhook, ("url", "events")))
     record("webhook.changed", webhook, by=by, before=old, after=new)
     return webhook
@@ -85,11 +90,15 @@ def rotate(webhook: Webhook, *, by: User) -> Made:
 
 @transaction.atomic
 def switch_on(webhook: Webhook, *, by: User) -> Webhook:
-    """Deliver again after it was switched off. Events of the time between are not told."""
+    """Deliver again after it was switched off. Events of the time between are not told.
+
+    From now on it is the webhook of the person who switched it on: it stops when they leave (`leavers.py`).
+    """
     webhook = _locked(webhook, by)
+    webhook.made_by = by
     webhook.switched_off_at, webhook.switched_off_reason = None, ""
     webhook.failing_since, webhook.failures, webhook.retry_at = None, 0, None
-    webhook.save(update_fields=["switched_off_at", "switched_off_reason", *FAILING])
+    webhook.save(update_fields=["made_by", "switched_off_at", "switched_off_reason", *FAILING])
     record("webhook.changed", webhook, by=by, note="switched on")
     return webhook
 

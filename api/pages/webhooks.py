@@ -105,7 +105,8 @@ def replay(request: HttpRequest, pk: int, delivery: int) -> HttpResponse:
 
 def _make(request: HttpRequest, form: WebhookForm) -> Made | None:
     try:
-        return manage.make(user_of(request), url=form.cleaned_data["url"], events=form.chosen)
+        person = user_of(request)
+        return manage.make(person, url=form.cleaned_data["url"], events=form.chosen, by=person)
     except BadWebhookError as error:
         form.blame(error)
         return None

@@ -48,7 +48,8 @@ def make_webhook(request: HttpRequest, body: WebhookGiven) -> Status[WebhookMade
 
     This answer is kept for 24 hours, encrypted, where the request has an Idempotency-Key.
     """
-    made = manage.make(owner_for(request, body.owner, Role.MANAGE), url=body.url, events=body.events)
+    owner = owner_for(request, body.owner, Role.MANAGE)
+    made = manage.make(owner, url=body.url, events=body.events, by=person_of(request))
     return Status(201, _made(made))
 
 

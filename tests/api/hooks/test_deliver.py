@@ -32,7 +32,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def webhook(owner: User, receiver: Receiver) -> Webhook:
-    return manage.make(owner, url=receiver.url, events=list(EventType)).webhook
+    return manage.make(owner, url=receiver.url, events=list(EventType), by=owner).webhook
 
 
 def emit(owner: User, *numbers: int, sequence: str = "run:1") -> None:
@@ -289,4 +289,4 @@ def test_the_log_is_kept_for_thirty_days(db: None) -> None:
 )
 def test_an_address_that_two_programs_could_read_differently_is_refused(owner: User, url: str) -> None:
     with pytest.raises(manage.BadWebhookError):
-        manage.make(owner, url=url, events=[EventType.REPLY])
+        manage.make(owner, url=url, events=[EventType.REPLY], by=owner)
