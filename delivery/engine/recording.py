@@ -232,9 +232,8 @@ def _begun(row: tuple[Any, ...], *, at: datetime, written: datetime) -> Begun:
 
 # A report of failure may come before the answer to its send: the target has it, and counts as returned once it is sent.
 # The ledger gets its row whatever became of the lease: the message did leave. The target moves only while it
-# still carries its pump's fencing number. `talked` notes which account talked with whom (SPEC S7). The runs' own
-# change reads `written`, so that it comes last: once a run is changed, `locked` finds nothing, nor does what reads it
-# only then.
+# still carries its pump's fencing number. The runs' own change reads `written`, so that it comes last: once a run
+# is changed, `locked` finds nothing, nor does what reads it only then.
 RECORD: Final = """
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r WHERE r.id = ANY(%(runs)s::bigint[]) ORDER BY r.id FOR NO KEY UPDATE {wait}
@@ -267,15 +266,7 @@ WITH locked AS MATERIALIZED (
         settled_at = CASE WHEN n.status IN ('pending', 'sending') THEN NULL ELSE %(now)s END
     FROM news n
     WHERE t.id = n.target_id AND t.status || '' = 'sending' AND t.fence = n.fence AND t.account_id = n.account_id
-    RETURNING n.run_id, n.status, t.returned_at IS NOT NULL AS returned, t.recipient_id, n.account_id, n.began_at,
-              n.outcome = 'sent' AND n.part = 0 AS talked
-), talked AS (
-    INSERT INTO accounts_contact (recipient_id, account_id, talked_at)
-    SELECT recipient_id, account_id, max(began_at) FROM moved WHERE talked
-    GROUP BY recipient_id, account_id ORDER BY recipient_id, account_id
-    ON CONFLICT (recipient_id, account_id) DO UPDATE SET talked_at = EXCLUDED.talked_at
-    WHERE COALESCE(accounts_contact.talked_at < EXCLUDED.talked_at, true)
-    RETURNING 1
+    RETURNING n.run_id, n.status, t.returned_at IS NOT NULL AS returned
 ), written AS (
     INSERT INTO activity_attempt (at, owner_id, account_id, run_id, target_id, action, part, attempt,
                                   outcome, provider_id, error, took_ms, variant, new_person)
@@ -298,7 +289,7 @@ WITH locked AS MATERIALIZED (
 UPDATE delivery_run r
 SET sending = r.sending - c.done, pending = r.pending + c.pending, sent = r.sent + c.sent,
     failed = r.failed + c.failed, unconfirmed = r.unconfirmed + c.unconfirmed, returned = r.returned + c.returned
-FROM counts c, (SELECT count(*) FROM written) w, (SELECT count(*) FROM talked) k WHERE r.id = c.run_id
+FROM counts c, (SELECT count(*) FROM written) w WHERE r.id = c.run_id
 RETURNING r.id, r.status, r.total, r.pending, r.sending, r.sent, r.failed, r.skipped, r.unconfirmed,
           r.canceled_at IS NOT NULL, r.returned
 """
@@ -311,6 +302,21 @@ RECORD_SURELY: Final = RECORD.format(
         WHERE known.target_id = n.target_id AND known.part = n.part AND known.at = n.began_at
     )""",
 )
+
+# Which account talked with whom (SPEC S7), in the transaction of the record, after its locks. A part of the statement
+# above it cannot be: PostgreSQL 18 crashes where it has to look again at a run that somebody changed meanwhile, and an
+# INSERT with ON CONFLICT is in the same statement.
+TALKED: Final = """
+INSERT INTO accounts_contact (recipient_id, account_id, talked_at)
+SELECT t.recipient_id, n.account_id, max(n.began_at)
+FROM unnest(%(target_id)s::bigint[], %(account_id)s::bigint[], %(began_at)s::timestamptz[], %(outcome)s::text[],
+            %(part)s::int[]) AS n(target_id, account_id, began_at, outcome, part)
+JOIN delivery_runtarget t ON t.id = n.target_id
+WHERE n.outcome = 'sent' AND n.part = 0
+GROUP BY t.recipient_id, n.account_id ORDER BY t.recipient_id, n.account_id
+ON CONFLICT (recipient_id, account_id) DO UPDATE SET talked_at = EXCLUDED.talked_at
+WHERE COALESCE(accounts_contact.talked_at < EXCLUDED.talked_at, true)
+"""
 
 WHOSE: Final = ("run_id", "owner_id", "account_id", "action")
 EACH: Final = (
@@ -352,7 +358,7 @@ def _record(statement: str, landings: Sequence[Landing], now: datetime) -> Query
         **{name: [getattr(landing.whose, name) for landing in landings] for name in WHOSE},
         **{name: [getattr(landing, name) for landing in landings] for name in EACH},
     }
-    return Query(sql=statement, arguments=arguments, read=_counts)
+    return Query(sql=statement, arguments=arguments, read=_counts, then=TALKED)
 
 
 def _counts(rows: Rows) -> dict[int, Counts]:

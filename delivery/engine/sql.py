@@ -24,11 +24,15 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(Generic[T]):
-    """A statement with its arguments, and how its rows are read."""
+    """A statement with its arguments, and how its rows are read.
+
+    `then` is a statement with the same arguments that follows in the same transaction; nothing of it is read.
+    """
 
     sql: str
     arguments: Mapping[str, Any]
     read: Callable[[Rows], T]
+    then: str = ""
 
 
 # Until the end of the transaction: nothing of this stays with a connection that others use, or that PgBouncer shares.
@@ -40,7 +44,8 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
 
 def run(query: Query[T]) -> T:
     """Run a query on Django's own connection and return its answer."""
-    return query.read(execute(query.sql, query.arguments))
+    statements = [query.sql, query.then] if query.then else [query.sql]
+    return query.read(execute_all(statements, query.arguments, answer=0))
 
 
 def execute(sql: str, arguments: Mapping[str, Any]) -> Rows:
@@ -48,8 +53,8 @@ def execute(sql: str, arguments: Mapping[str, Any]) -> Rows:
     return execute_all([sql], arguments)
 
 
-def execute_all(statements: Sequence[str], arguments: Mapping[str, Any]) -> Rows:
-    """Run statements with the same arguments in one transaction and one round trip; return the rows of the last.
+def execute_all(statements: Sequence[str], arguments: Mapping[str, Any], *, answer: int = -1) -> Rows:
+    """Run statements with the same arguments in one transaction and one round trip; return the rows of one, the last.
 
     They use Django's own connection, its transaction if there is one, and its errors.
     """
@@ -62,7 +67,7 @@ def execute_all(statements: Sequence[str], arguments: Mapping[str, Any]) -> Rows
             for cursor, sql in zip(cursors, statements, strict=True):
                 cursor.execute(sql, typed, prepare=_prepared())
         contact.note()
-        return cursors[-1].fetchall() if cursors[-1].description else []
+        return cursors[answer].fetchall() if cursors[answer].description else []
 
 
 @contextmanager
@@ -99,7 +104,10 @@ class Line:
             line = await self._connected()
             async with line.pipeline():
                 await line.execute(BY_KEYS, prepare=_prepared())
-                cursor = await line.execute(query.sql, _typed(query.arguments), prepare=_prepared())
+                typed = _typed(query.arguments)
+                cursor = await line.execute(query.sql, typed, prepare=_prepared())
+                if query.then:
+                    await line.execute(query.then, typed, prepare=_prepared())
             rows = await cursor.fetchall()
             contact.note()
             return query.read(rows)

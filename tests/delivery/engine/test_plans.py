@@ -139,6 +139,7 @@ def statements(many: int) -> dict[str, Statement]:
     let_go["account"] = None
     claim: dict[str, Any] = {"run": LONG_RUN, "fence": 1, "most": many, "most_new": many, "most_anew": many}
     claim |= {"known_since": NOW, "subscribers": False, "counts_people": True, "today": NOW, "week": NOW}
+    claim |= {"counts_chats": True, "most_chats": many}
     reclaim = {
         "fence": 2,
         "idempotent": False,
@@ -152,6 +153,7 @@ def statements(many: int) -> dict[str, Statement]:
         "begin": Statement(sql=begin.sql, arguments=begin.arguments),
         "record": Statement(sql=record.sql, arguments=record.arguments),
         "record surely": Statement(sql=surely.sql, arguments=surely.arguments),
+        "talked": Statement(sql=record.then, arguments=record.arguments),
         "claim": Statement(sql=claims.CLAIM, arguments={**whole, **claim, **span}),
         "let go": Statement(sql=claims.LET_GO, arguments=let_go),
         "next run": Statement(sql=claims.NEXT_RUN, arguments={**whole, "sendable": NOW, **span}),
