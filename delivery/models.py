@@ -347,6 +347,12 @@ class RunAccount(models.Model):
         Account, on_delete=models.PROTECT, related_name="run_accounts", db_index=False
     )
     open = models.BooleanField(default=True)
+    waits = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="The account cannot send: what it has left waits for it, and the run goes on without it.",
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "account"], name="run_account_once")]

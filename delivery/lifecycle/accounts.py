@@ -13,7 +13,7 @@ from delivery.lifecycle import events
 from delivery.lifecycle.people import resume
 from delivery.lifecycle.steps import WrongStateError, open_runs, stop_for, stopped_accounts
 from delivery.limits import warm_up
-from delivery.models import RunTarget
+from delivery.models import RunAccount, RunTarget
 from delivery.states import (
     ACCOUNT_MOVES,
     GO_ON_WITH_THEIR_ACCOUNT,
@@ -44,7 +44,8 @@ def stop_account(account: Account, *, status: str, reason: str, by: User | None 
         written_down("account.paused", account, by=by, before={"status": before}, after={"status": status})
     if status == AccountStatus.FLAGGED:
         warm_up.begin_again(account, now=timezone.now())
-    for run in open_runs(account).filter(status=RunStatus.RUNNING):
+    without_it = RunAccount.objects.filter(account=account, waits=True).values("run")
+    for run in open_runs(account).filter(status=RunStatus.RUNNING).exclude(pk__in=without_it):
         stop_for(run, account, reason)
     if by is None and status in {AccountStatus.OFFLINE, AccountStatus.FLAGGED}:
         notifications.account_stopped(account, reason)
@@ -73,6 +74,7 @@ def start_account(account: Account, *, by: User | None = None) -> Account:
         written_down("account.resumed", account, by=by, before=before, after={"status": account.status})
     if by is None and was_offline:
         notifications.account_back(account)
+    RunAccount.objects.filter(account=account, waits=True).update(waits=False)
     tried = RunTarget.objects.filter(account=account, status=TargetStatus.PENDING, attempts__gt=0)
     tried.update(attempts=0)  # failures of the account do not count against the runs
     for run in open_runs(account).filter(pause_reason__in=GO_ON_WITH_THEIR_ACCOUNT, canceled_at=None):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from accounts.models import Account, Role, User
@@ -136,10 +136,18 @@ def release_claims(run: Run) -> None:
 
 
 def stopped_accounts(run: Run, status: TargetStatus) -> list[Account]:
-    """Return the accounts that cannot send, among those with targets of this status."""
+    """Return the accounts that cannot send, among those with targets of this status.
+
+    An account whose share waits for it holds up no pending target of others.
+    """
     theirs = RunTarget.objects.filter(run=run, status=status, account=OuterRef("pk"))
-    shares = Account.objects.filter(Exists(theirs), run_accounts__run=run)
+    shares = Account.objects.filter(Exists(theirs), Exists(_holding_up(run, status)))
     return list(shares.exclude(status=Account.Status.ACTIVE, archived_at=None))
+
+
+def _holding_up(run: Run, status: TargetStatus) -> QuerySet[RunAccount]:
+    shares = RunAccount.objects.filter(run=run, account=OuterRef("pk"))
+    return shares.filter(waits=False) if status == TargetStatus.PENDING else shares
 
 
 def refuse(run: Run, stopped: list[Account]) -> None:

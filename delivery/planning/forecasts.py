@@ -43,6 +43,7 @@ class Plan:
     resumes_by_itself: bool
     drip: tuple[float, float] | None = None  # the shortest and longest seconds between two targets
     run: Run | None = None  # the run itself, if it exists already
+    planned: bool = True  # its targets have the times that they will have, if it is a drip
     scheduled: Scheduled = lambda _: ()
     new: strangers.Count | None = None  # how many of an account's targets are new people
 
@@ -52,7 +53,7 @@ def foresee(plan: Plan, *, now: datetime) -> Forecast:
     own = {pk: _job(plan, count) for pk, count in plan.targets.items()}
     shares = shares_of(plan.accounts, now=now, but=plan.run)
     ready = senders(plan.accounts, own, shares=shares, now=now)
-    if plan.run is not None and plan.run.drip:
+    if plan.run is not None and plan.run.drip and plan.planned:
         timeline = _planned_timeline(plan.run, now)
     else:
         timeline, ready = _look_ahead(plan, ready, now)

@@ -7,6 +7,7 @@ from math import inf
 
 from accounts.models import Account
 from accounts.profiles import PROFILES
+from delivery.models import Run
 from delivery.pacing import Limits
 from delivery.planning import drip, new_people, workload
 from delivery.planning.diary import NoRoomError
@@ -57,8 +58,11 @@ def able_of(account_ids: Sequence[int]) -> list[int]:
     return [pk for pk in account_ids if pk in able] or list(account_ids)
 
 
-def read(wanted: Iterable[Wanted], *, now: datetime) -> Rooms:
-    """Read the rooms of many accounts and actions at once, where there are several accounts to choose from."""
+def read(wanted: Iterable[Wanted], *, now: datetime, but: Run | None = None) -> Rooms:
+    """Read the rooms of many accounts and actions at once, where there are several accounts to choose from.
+
+    What is left of the run `but` takes up no room.
+    """
     several = [(list(dict.fromkeys(ids)), action) for ids, action in wanted if len(set(ids)) > 1]
     if not several:
         return Rooms(able=(), messages={}, people={})
@@ -72,7 +76,7 @@ def read(wanted: Iterable[Wanted], *, now: datetime) -> Rooms:
     accounts = [known[pk] for pk in sorted(actions)]
     if not accounts:
         return Rooms(able=able, messages={}, people={})
-    shares = workload.shares_of(accounts, now=now)
+    shares = workload.shares_of(accounts, now=now, but=but)
     queues = {pk: [share for share in shares if share.account_id == pk] for pk in actions}
     left = workload.allowances(accounts, actions, queues, now=now)
     messages = {
