@@ -322,6 +322,11 @@ DNS_SERVERS = env.words("DNS_SERVERS")
 PRIVATE_NETWORKS = env.words("PRIVATE_NETWORKS", ["all" if DEBUG or TESTING else "none"])
 PRIVATE_NETWORKS_CHOSEN = bool(env.text("PRIVATE_NETWORKS"))  # else the start logs a hint about the default
 
+# Where sources of queues are asked (docs/sources.md), if a proxy stands in front of them.
+NOTION_URL = env.text("NOTION_URL", "https://api.notion.com")
+GOOGLE_SHEETS_URL = env.text("GOOGLE_SHEETS_URL", "https://sheets.googleapis.com")
+GOOGLE_TOKENS_URL = env.text("GOOGLE_TOKENS_URL", "https://oauth2.googleapis.com")
+
 # Incoming webhooks: the most that a service may send at once.
 WEBHOOK_MAX_BYTES = env.whole("WEBHOOK_MAX_BYTES", 1_048_576, 1024, 33_554_432)
 
@@ -547,6 +552,7 @@ LOGGING = {
         "daphne": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},  # each request of a source would be a line
     },
 }
 structlog.configure(

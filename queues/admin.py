@@ -6,6 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from accounts.access import user_of
 from accounts.admin.actions import Button, RowActions
 from accounts.admin.archiving import ArchivedFilter
 from accounts.admin.lists import list_link, moment_column
@@ -14,7 +15,9 @@ from accounts.models import Role, User
 from accounts.roles import touchable
 from delivery.models import TargetContent
 from queues import steering
-from queues.models import Item, Queue, QueueAccount
+from queues.models import Item, Queue, QueueAccount, Source, SourceRead, SourceRow
+from queues.sources import manage
+from queues.sources.manage import BadSourceError
 from reminders.drafts import NotPossibleError
 
 STEPS = {"pause": steering.pause, "resume": steering.resume, "archive": steering.archive}
@@ -114,3 +117,70 @@ class TargetContentAdmin(ViewAdmin[TargetContent]):
     list_display = ("target_id", "subject")
     ordering = ("-target_id",)
     fields = ("target", "subject", "parts", "values")
+
+
+@admin.register(Source)
+class SourceAdmin(ViewAdmin[Source]):
+    """Sources are made by their people; staff see how they go, can let them read and switch them off."""
+
+    list_display = ("title", "kind", "owner", "queue", "stopped", "off")
+    list_filter = ("kind",)
+    list_select_related = ("owner", "queue")
+    search_fields = ("^owner__username", "title")
+    ordering = ("-id",)
+    actions = ("read_now", "switch_off")
+    unread = ("credentials",)
+    fields = (
+        ("title", "owner", "queue"),
+        ("kind", "address", "every_minutes"),
+        ("switched_off_at", "stopped_at", "stopped_why"),
+        ("failing_since", "failures", "trouble", "retry_at"),
+        ("next_read_at", "missing", "created_at"),
+    )
+
+    stopped = moment_column("stopped_at", "Stopped")
+    off = moment_column("switched_off_at", "Switched off")
+
+    @admin.action(description="Read the selected sources now")
+    def read_now(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        number = 0
+        for source in queryset:
+            try:
+                manage.read_now(source, by=user_of(request))
+                number += 1
+            except BadSourceError as error:
+                self.message_user(request, f"{source}: {error}", messages.WARNING)
+        self.message_user(request, f"{number:,} are read within a few seconds.", messages.SUCCESS)
+
+    @admin.action(description="Switch the selected sources off")
+    def switch_off(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        found = list(queryset.filter(switched_off_at=None))
+        for source in found:
+            manage.switch_off(source, by=user_of(request))
+        self.message_user(request, f"Switched off: {len(found):,}.", messages.SUCCESS)
+
+
+@admin.register(SourceRead)
+class SourceReadAdmin(ViewAdmin[SourceRead]):
+    """Reads of sources, with what they counted."""
+
+    list_display = ("id", "source", "outcome", "started", "why")
+    list_filter = ("outcome",)
+    list_select_related = ("source",)
+    ordering = ("-id",)
+    unread = ("source__credentials",)
+    fields = (("source", "outcome"), ("started_at", "ended_at"), "counts", "why")
+
+    started = moment_column("started_at", "Began")
+
+
+@admin.register(SourceRow)
+class SourceRowAdmin(ViewAdmin[SourceRow]):
+    """Rows of sources as they were read last, and why some were not taken."""
+
+    list_display = ("id", "source", "own_id", "place", "problem")
+    list_select_related = ("source",)
+    search_fields = ("=own_id",)
+    ordering = ("-id",)
+    unread = ("source__credentials",)
+    fields = (("source", "own_id", "place"), "item", "problem", "unwritten", ("missing_since", "due"))

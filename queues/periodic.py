@@ -1,4 +1,4 @@
-"""The periodic tasks of queues, as rows of django-celery-beat."""
+"""Registers the periodic jobs of queues as rows of django-celery-beat."""
 
 from delivery.periodic import plan
 
@@ -9,4 +9,13 @@ def plan_times() -> None:
         task="queues.keep_times",
         description="Moves planned times of items that limits or delivery hours cannot keep.",
         every=60,
+    )
+
+
+def plan_sources() -> None:
+    plan(
+        "Paceline's sources",
+        task="queues.dispatch_sources",
+        description="Reads Notion databases and Google sheets, and writes back what became of their rows.",
+        every=10,
     )

@@ -1,11 +1,24 @@
 """Celery tasks of queues. Each makes one call."""
 
+from random import Random
+
 from config.celery import app
 from delivery.engine import clock_reading
 from queues import keep_times
+from queues.sources import dispatch, serve
 
 
 @app.task(name="queues.keep_times", expires=50)
 def keep_planned_times() -> None:
     if not clock_reading.why_not():
         keep_times.keep_times()
+
+
+@app.task(name="queues.dispatch_sources", expires=10)
+def dispatch_sources() -> None:
+    dispatch.dispatch()
+
+
+@app.task(name=dispatch.TASK, expires=60)
+def serve_source(source_id: int, lease: int) -> None:
+    serve.serve(source_id, lease=lease, rng=Random())

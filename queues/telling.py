@@ -5,14 +5,18 @@ what the row was told last: so a crash between the two loses nothing, and at mos
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from queues.models import Item, Queue
 from queues.states import ItemState, with_state
+
+if TYPE_CHECKING:
+    from queues.models.item import ItemQuerySet
 
 AT_A_TIME = 2_000
 
@@ -42,7 +46,7 @@ class Told:
 def to_tell(queue: Queue, *, source: str, limit: int = 500) -> list[Told]:
     """Return up to `limit` items of a source whose rows say something else than they should, the oldest first."""
     found = []
-    for each, last in _all(queue, source):
+    for each, last in _all(Item.objects.filter(queue=queue, source=source)):
         if each.mark != last:
             found.append(each)
             if len(found) == limit:
@@ -60,8 +64,13 @@ def told(marks: Mapping[int, str]) -> None:
     Item.objects.bulk_update(changed, ["told"])
 
 
-def _all(queue: Queue, source: str) -> Iterator[tuple[Told, str]]:
-    rows = with_state(Item.objects.filter(queue=queue, source=source)).order_by("pk")
+def as_they_are(item_ids: Collection[int]) -> dict[int, Told]:
+    """Return what the rows of these items should say, whatever they were told."""
+    return {told.item_id: told for told, _ in _all(Item.objects.filter(pk__in=item_ids))}
+
+
+def _all(items: "ItemQuerySet") -> Iterator[tuple[Told, str]]:
+    rows = with_state(items).order_by("pk")
     names = ("pk", "own_id", "state", "planned_for", "sent_at", "why", "replied_at", "reply", "told")
     for row in rows.values_list(*names).iterator(AT_A_TIME):
         pk, own_id, state, planned_for, sent_at, why, replied_at, reply, last = row

@@ -51,7 +51,7 @@ from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget, TargetContent
 from delivery.states import PauseReason, ReturnKind, RunStatus, TargetStatus
 from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences, Way
-from queues.models import Item, Queue, QueueAccount
+from queues.models import Item, Queue, QueueAccount, Source, SourceRead, SourceRow
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 
 M = TypeVar("M", bound=Model)
@@ -627,6 +627,59 @@ class ItemFactory(Factory[Item]):
     def content(self: Item, create: bool, given: object) -> None:
         if create:
             TargetContentFactory.create(target=self.target)
+
+
+class SourceFactory(Factory[Source]):
+    """A Notion database that is read; nothing answers at its service."""
+
+    class Meta:
+        model = Source
+
+    class Params:
+        sheet = Trait(
+            kind=Source.Kind.SHEET,
+            place={"spreadsheet": "1" + "a" * 43, "tab": 0},
+            credentials=LazyFunction(lambda: {"account": "{}"}),
+        )
+        off = Trait(switched_off_at=now())
+        stopped = Trait(stopped_at=now(), stopped_why="Notion refuses the token.")
+
+    queue = SubFactory(QueueFactory)
+    owner = SelfAttribute("queue.owner")
+    kind = Source.Kind.NOTION
+    title = Sequence(lambda n: f"Table {n}")
+    key = Sequence(lambda n: f"notion:{n}")
+    address = "https://www.notion.so/0123456789abcdef0123456789abcdef"
+    place = LazyFunction(lambda: {"database": "d", "data_source": "s"})
+    credentials = LazyFunction(lambda: {"token": "ntn_secret"})
+    mapping = LazyFunction(lambda: {"reads": {"address": "a"}, "tells": {}, "variables": [], "titles": {}})
+    next_read_at = from_now(minutes=5)
+
+
+class SourceReadFactory(Factory[SourceRead]):
+    """A read that came to the end of its table."""
+
+    class Meta:
+        model = SourceRead
+
+    source = SubFactory(SourceFactory)
+    started_at = now()
+    ended_at = now()
+    outcome = SourceRead.Outcome.DONE
+    counts = LazyFunction(lambda: {"rows": 1})
+
+
+class SourceRowFactory(Factory[SourceRow]):
+    class Meta:
+        model = SourceRow
+
+    class Params:
+        wrong = Trait(problem="There is no text. Write one.")
+        without_id = Trait(own_id="", problem="“ID” is empty.")
+
+    source = SubFactory(SourceFactory)
+    own_id = Sequence(lambda n: f"row-{n}")
+    place = Sequence(str)
 
 
 class MediaHandleFactory(Factory[MediaHandle]):

@@ -2,5 +2,6 @@
 
 from queues.models.item import Item
 from queues.models.queue import Queue, QueueAccount
+from queues.models.source import Source, SourceRead, SourceRow
 
-__all__ = ["Item", "Queue", "QueueAccount"]
+__all__ = ["Item", "Queue", "QueueAccount", "Source", "SourceRead", "SourceRow"]

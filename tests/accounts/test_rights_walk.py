@@ -20,6 +20,7 @@ from redis import Redis
 
 from accounts.models import Account, Import, Recipient, Role, Tag, User
 from delivery.models import Run, RunTarget
+from queues.models import Source
 from reminders.models import Reminder
 from tests.api.program import Program
 from tests.api.things import Route, Things, routes
@@ -34,6 +35,7 @@ from tests.factories import (
     RunAccountFactory,
     RunFactory,
     RunTargetFactory,
+    SourceFactory,
     TagFactory,
     WebhookFactory,
 )
@@ -171,6 +173,7 @@ class World:
             "recipients": recipient.pk,
             "reminders:media": media.pk,
             "runs": run.pk,
+            "sources": SourceFactory.create(queue__owner=owner, sheet=True).pk,
             "webhooks": webhook.pk,
         }
 
@@ -179,7 +182,7 @@ class World:
         more = {
             "action": ask.word,
             "trial": "none",
-            "verb": "test",
+            "verb": ask.word or "test",
             "target": self.target,
             "delivery": self.delivery,
         }
@@ -282,6 +285,7 @@ def _is_gone(ask: Ask, world: World) -> bool:
     """Tell whether somebody who was let in before has deleted the row."""
     gone = {
         "reminders:discard": not Reminder.objects.filter(pk=world.draft.pk).exists(),
+        "sources:delete": not Source.objects.filter(pk=world.rows["sources"]).exists(),
         "recipients:import_discard": not Import.objects.filter(pk=world.rows["recipients:import"]).exists(),
     }
     return gone.get(ask.name, False)

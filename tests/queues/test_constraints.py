@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from tests.factories import ItemFactory, QueueAccountFactory, QueueFactory
+from tests.factories import (
+    ItemFactory,
+    QueueAccountFactory,
+    QueueFactory,
+    SourceFactory,
+    SourceReadFactory,
+    SourceRowFactory,
+)
 from tests.refusals import (
     Refusal,
     as_parameters,
@@ -44,6 +51,27 @@ REFUSALS = [
         "item_withdrawn_by_somebody",
         ItemFactory,
         withdrawn_by="person",
+    ),
+    doubled("a table twice for one owner", "source_once", SourceFactory, "owner", "key"),
+    changed("a source at an unknown service", "source_kind_known", SourceFactory, kind="fax"),
+    changed("a source that is read without a pause", "source_interval", SourceFactory, every_minutes=0),
+    changed("a read with an unknown end", "source_read_outcome_known", SourceReadFactory, outcome="odd"),
+    doubled(
+        "two reads of one source at once",
+        "source_read_one_at_a_time",
+        SourceReadFactory,
+        "source",
+        outcome="reading",
+        ended_at=None,
+    ),
+    doubled("an own id twice in one table", "source_row_once", SourceRowFactory, "source", "own_id"),
+    doubled(
+        "a row without an id twice",
+        "source_row_without_id_once",
+        SourceRowFactory,
+        "source",
+        "place",
+        own_id="",
     ),
 ]
 

@@ -1,0 +1,1 @@
+"""Sources of a queue: tables at Notion and Google that are read on a clock and written back to."""
