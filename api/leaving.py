@@ -26,9 +26,12 @@ def of_runs(runs: Sequence[Run], *, now: datetime) -> dict[int, Leaving]:
     return {run.pk: _of_run(run, senders[run.pk], now) for run in runs}
 
 
-def of_run(run: Run, *, now: datetime) -> Leaving:
-    """Return the same for one run, with the time of its next message from its forecast."""
-    found = of_runs([run], now=now)[run.pk]
+def of_run(run: Run, *, now: datetime, senders: Sequence[Sender] | None = None) -> Leaving:
+    """Return the same for one run, with the time of its next message from its forecast.
+
+    `senders` are its accounts, where they have been read.
+    """
+    found = of_runs([run], now=now)[run.pk] if senders is None else _of_run(run, senders, now)
     if found.leaves_at is None:
         return found
     foreseen = forecast_run(run, now=now)

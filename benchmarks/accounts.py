@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from benchmarks.receivers.sink import NGINX, RECEIVERS, SANDBOX, nginx_program, sink
 from benchmarks.rig import Use, rig
-from benchmarks.sink import NGINX, RECEIVERS, SANDBOX, nginx_program, sink
 from sandbox.witness import worst_window
 
 PER_MINUTE = 40

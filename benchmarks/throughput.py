@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from django.db import connection
 
 from benchmarks.peers.run import Peers
+from benchmarks.receivers.sink import NGINX, RECEIVERS, SANDBOX, Sink, nginx_program, sink
 from benchmarks.rig import Rig, Use, rig
-from benchmarks.sink import NGINX, RECEIVERS, SANDBOX, Sink, nginx_program, sink
 from config.redis.address import redis_address
 from delivery.models import Run
 

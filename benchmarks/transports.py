@@ -13,7 +13,7 @@ from statistics import median
 import aiohttp
 import uvloop
 
-from benchmarks.receiver import Receiver, receiver
+from benchmarks.receivers.every_kind import Receiver, receiver
 from delivery.outcomes import Rejected, Sent
 from delivery.transports import kinds
 from delivery.transports.base import Message, Transport

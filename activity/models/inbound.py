@@ -89,6 +89,7 @@ class Inbound(models.Model):
                 fields=["account", "waits_for"], condition=~Q(waits_for=""), name="inbound_of_hidden_people"
             ),
             models.Index(fields=["run", "-at"], condition=Q(run__isnull=False), name="inbound_replies"),
+            models.Index(fields=["account", "id"], condition=Q(kind="message"), name="inbound_messages"),
         ]
 
     def __str__(self) -> str:

@@ -35,13 +35,14 @@ def detail(run: Run) -> RunDetail:
     """Return one run with its progress, and the time of its next message from its forecast."""
     progress, now = progress_of(run), timezone.now()
     zone = ZoneInfo(run.zone)
+    all_senders = None if progress.others else progress.senders
     senders = [
         SenderShown(account=sender.account.pk, name=sender.account.name, sentence=sender.why.text(now, zone))
         for sender in progress.senders
     ]
     return RunDetail(
         **_facts(run),
-        **leaving.of_run(run, now=now).model_dump(),
+        **leaving.of_run(run, now=now, senders=all_senders).model_dump(),
         rate=round(progress.rate, 1),
         finishes_at=progress.finish_at,
         senders=senders,

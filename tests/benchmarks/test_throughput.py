@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import sink, throughput
+from benchmarks import throughput
+from benchmarks.receivers import sink
 
 
 def test_the_receiver_is_nginx_where_it_is_installed_and_else_the_sandbox(

@@ -1,4 +1,4 @@
-from benchmarks.receiver import Receiver
+from benchmarks.receivers.every_kind import Receiver
 from benchmarks.transports import accounts
 from delivery.transports import kinds
 

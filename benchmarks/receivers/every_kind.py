@@ -1,6 +1,6 @@
 """A process that takes messages of every kind: any HTTP request, and e-mail by SMTP.
 
-`python -m benchmarks.receiver` prints its two ports and serves until its input ends.
+`python -m benchmarks.receivers.every_kind` prints its two ports and serves until its input ends.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Receiver:
 
 @contextmanager
 def receiver() -> Iterator[Receiver]:
-    command = [sys.executable, "-m", "benchmarks.receiver"]
+    command = [sys.executable, "-m", "benchmarks.receivers.every_kind"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
