@@ -1,6 +1,6 @@
 """Notifies people, of each thing once: in their list, on their open pages, in their browsers.
 
-A row of the outbox, written with the notification, lets `notices` pass it on to addresses and team mates.
+A row of the outbox, written with the notification, lets `notices` pass it on to addresses and team members.
 """
 
 from functools import partial

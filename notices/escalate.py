@@ -1,8 +1,8 @@
-"""Tells of a run that waits for a person too long: its owner again, then one team mate after the other.
+"""Tells of a run that waits for a person too long: its owner again, then one team member after the other.
 
 1. `begin`, when the owner was notified that a run waits.
 2. After as many minutes as the owner or the installation chose, the owner is told again.
-3. After as many again the next person: the first of the owner's list who is a team mate still, active, may decide,
+3. After as many again the next person: the first of the owner's list who is a team member still, active, may decide,
    and was not told yet. And so on.
 4. A run that goes on is asked about later, in case it waits again; one that has ended is forgotten.
 """
@@ -54,28 +54,39 @@ def escalate(now: datetime) -> int:
 
 @transaction.atomic
 def _next(escalation_id: int, *, now: datetime) -> bool:
+    """Tell the next person of one run; return whether there was one to tell."""
     locked = Escalation.objects.select_for_update(skip_locked=True, of=("self",)).select_related("run__owner")
     found = locked.defer("run__parts").filter(pk=escalation_id, next_at__lte=now).first()
     if found is None:
         return False
-    run, minutes = found.run, minutes_of(found.run.owner)
-    if run.status in SETTLED_RUN or not minutes:
+    minutes = minutes_of(found.run.owner)
+    if found.run.status in SETTLED_RUN or not minutes:
         found.delete()
         return False
-    person = next_person(run, found.told) if needs_a_person(run) else None
-    if person is not None:
-        _tell(found, person, now=now)
-        found.told.append(person.pk)
-    elif not needs_a_person(run):
-        found.told, found.since = [], now
-    everybody = person is None and needs_a_person(run)
-    found.next_at = None if everybody else now + timedelta(minutes=minutes)
+    found.next_at = now + timedelta(minutes=minutes)
+    told = _told_next(found, now=now) if needs_a_person(found.run) else _looked_at(found, now=now)
     found.save(update_fields=["told", "since", "next_at"])
-    return person is not None
+    return told
+
+
+def _told_next(found: Escalation, *, now: datetime) -> bool:
+    person = next_person(found.run, found.told)
+    if person is None:
+        found.next_at = None
+        return False
+    _tell(found, person, now=now)
+    found.told.append(person.pk)
+    return True
+
+
+def _looked_at(found: Escalation, *, now: datetime) -> bool:
+    """Begin anew with a run that goes on: if it waits at the next look, its owner is the first to be told."""
+    found.told, found.since = [], now
+    return False
 
 
 def next_person(run: Run, told: list[int]) -> User | None:
-    """Return who is told next: the owner, then team mates in the owner's order, of those who can decide now."""
+    """Return who is told next: the owner, then team members in the owner's order, of those who can decide now."""
     if run.owner_id not in told and run.owner.is_active:
         return run.owner
     order = preferences_of(run.owner).next_people

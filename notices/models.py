@@ -31,7 +31,7 @@ class Preferences(models.Model):
         help_text="How long a run may wait for a person. Empty: as the installation says; 0: nobody is told again.",
     )
     next_people = ArrayField(
-        models.BigIntegerField(), default=list, blank=True, help_text="Ids of team mates, in their order."
+        models.BigIntegerField(), default=list, blank=True, help_text="Ids of team members, in their order."
     )
     codes_on = models.DateField(null=True, blank=True, editable=False)
     codes = models.PositiveSmallIntegerField(default=0, editable=False, help_text="Sent on that day.")
@@ -52,7 +52,7 @@ class Preferences(models.Model):
 
 
 class Follow(models.Model):
-    """A team mate who wants the notifications of an owner."""
+    """A team member who wants the notifications of an owner."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="followers")

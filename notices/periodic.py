@@ -7,7 +7,7 @@ def plan_notices() -> None:
     plan(
         "Paceline's notices",
         task="notices.go_on",
-        description="Passes notifications on to the addresses and team mates that want them.",
+        description="Passes notifications on to the addresses and team members that want them.",
         every=5,
     )
 

@@ -1,7 +1,7 @@
-"""Passes notifications on: to the team mates who want them, and to the addresses of the person who has them.
+"""Passes notifications on: to the team members who want them, and to the addresses of the person who has them.
 
 1. Take the oldest rows of the outbox, few of each owner, and lock them.
-2. A notification of an owner becomes one of each active team mate who follows the owner. People who may only read get
+2. A notification of an owner becomes one of each active team member who follows the owner. People who may only read get
    it without the request to decide, and not at all where it is nothing but that request.
 3. It becomes a notice for each address that wants its kind; one that still waits there about the same takes it up.
 4. A run that waits for a person is remembered, so that it can be told again (`escalate`).

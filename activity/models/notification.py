@@ -72,7 +72,7 @@ class Notification(models.Model):
 
 
 class NotificationOutbox(models.Model):
-    """A notification that is still to be passed on to addresses and team mates; written with it, then deleted."""
+    """A notification that is still to be passed on to addresses and team members; written with it, then deleted."""
 
     notification = models.OneToOneField(
         Notification, on_delete=models.CASCADE, primary_key=True, related_name="outbox"

@@ -80,7 +80,7 @@ class Migration(migrations.Migration):
                 ('quiet_until', models.TimeField(blank=True, null=True)),
                 ('daily_at', models.TimeField(default=datetime.time(8, 0), help_text='When the message of the day is sent.')),
                 ('escalate_minutes', models.PositiveSmallIntegerField(blank=True, help_text='How long a run may wait for a person. Empty: as the installation says; 0: nobody is told again.', null=True, validators=[django.core.validators.MaxValueValidator(10080)])),
-                ('next_people', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), blank=True, default=list, help_text='Ids of team mates, in their order.', size=None)),
+                ('next_people', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), blank=True, default=list, help_text='Ids of team members, in their order.', size=None)),
                 ('codes_on', models.DateField(blank=True, editable=False, null=True)),
                 ('codes', models.PositiveSmallIntegerField(default=0, editable=False, help_text='Sent on that day.')),
                 ('person', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='notice_preferences', to=settings.AUTH_USER_MODEL)),

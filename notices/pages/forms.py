@@ -82,7 +82,7 @@ class HoursForm(forms.Form):
         help_text="You get the notifications of the people you choose as if they were yours.",
     )
     escalate_minutes = forms.IntegerField(
-        label="Tell again after minutes",
+        label="Minutes until it is told again",
         required=False,
         min_value=0,
         max_value=WEEK_MINUTES,

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -49,7 +49,7 @@ def _added(request: HttpRequest, form: AddressForm) -> NoticeAddress | None:
 @require_POST
 def hours(request: HttpRequest) -> HttpResponse:
     """Save the hours, the teams and who is told next."""
-    form = _hours_form(request)
+    form = _hours_form(user_of(request), request.POST)
     if not form.is_valid():
         return _overview(request, hours=form)
     save(user_of(request), form.wishes)
@@ -116,11 +116,10 @@ def _own(request: HttpRequest, pk: int) -> NoticeAddress:
     return get_object_or_404(NoticeAddress, pk=pk, person=user_of(request))
 
 
-def _hours_form(request: HttpRequest) -> HoursForm:
-    user = user_of(request)
+def _hours_form(user: User, data: QueryDict | None = None) -> HoursForm:
     follows = Follow.objects.filter(person=user).values_list("owner", flat=True)
     return HoursForm(
-        posted(request) if request.path.endswith("/hours/") else None,
+        data,
         initial=said(preferences_of(user), list(follows)),
         teams=list(User.objects.filter(mates__mate=user, is_active=True).order_by("username")),
         mates=_deciding_mates(user),
@@ -129,7 +128,7 @@ def _hours_form(request: HttpRequest) -> HoursForm:
 
 
 def _deciding_mates(owner: User) -> list[User]:
-    """Return the active team mates who may decide about the owner's runs."""
+    """Return the active team members who may decide about the owner's runs."""
     mates = TeamMate.objects.filter(owner=owner, mate__is_active=True).select_related("mate")
     people = [each.mate for each in mates.order_by("mate__username")]
     return [person for person in people if owners_for(person, Role.SEND).filter(pk=owner.pk).exists()]
@@ -143,7 +142,7 @@ def _overview(
     context = {
         "addresses": addresses,
         "form": form or AddressForm(),
-        "hours": hours or _hours_form(request),
+        "hours": hours or _hours_form(user),
         "code": CodeForm(auto_id="code-%s"),
         "mail_is_set": mail.is_set(),
         "services": names(),

@@ -1,4 +1,4 @@
-"""Notifications reach the addresses and team mates that want them, in the transaction of the change."""
+"""Notifications reach the addresses and team members that want them, in the transaction of the change."""
 
 from datetime import timedelta
 from typing import Any

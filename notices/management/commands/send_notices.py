@@ -12,7 +12,7 @@ from notices import deliver, dispatch, escalate, spread
 
 class Command(BaseCommand):
     """1. Tell of runs that wait for a person too long.
-    2. Pass new notifications on to team mates and addresses.
+    2. Pass new notifications on to team members and addresses.
     3. Send each address what is due. Addresses that a worker has at the moment are left to it.
     """
 

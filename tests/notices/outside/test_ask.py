@@ -65,6 +65,18 @@ def test_slack_gets_it_at_its_webhook(
     assert "Rent is due" in json.dumps(request.body)
 
 
+def test_an_address_that_names_a_file_of_ours_does_not_send_it(
+    chat: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapped, secret = tmp_path / "slack.py", tmp_path / "secret.json"
+    wrapped.write_text(SLACK.format(place=chat.place, program=ask.PROGRAM))
+    block = {"type": "section", "text": {"type": "mrkdwn", "text": "the keys of the installation"}}
+    secret.write_text(json.dumps({"text": "keys", "blocks": [block]}))  # what Slack takes as a template
+    monkeypatch.setattr(ask, "PROGRAM", wrapped)
+    assert not send(f"slack://{TOKEN}/?template={secret}").good
+    assert chat.requests == []
+
+
 def test_a_text_that_is_too_long_for_the_service_is_cut(chat: Services) -> None:
     assert ask.send(f"ntfy://{chat.place}/topic", title="Many", body="word " * 10_000).good
     [body] = chat.messages()
