@@ -15,6 +15,8 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login as Steps
 from django import forms
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm, UsernameField
@@ -62,8 +64,12 @@ class Login(LoginView):
         return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        response = super().form_valid(form)
-        _remember(response, form.get_user())
+        """Go on to the second factor, if the person has one; `people/adapters.py` remembers the browser at the end."""
+        person = form.get_user()
+        steps = Steps(user=person, redirect_url=self.get_success_url())
+        response: HttpResponse = perform_password_login(
+            self.request, {"username": person.get_username()}, steps
+        )
         return response
 
 
@@ -93,7 +99,7 @@ def _failed(request: HttpRequest | None = None, **_: Any) -> None:
         _add(_of_address(request))
 
 
-def _remember(response: HttpResponse, user: Any) -> None:
+def remember(response: HttpResponse, user: Any) -> None:
     said = {"name": user.get_username(), "id": secrets.token_urlsafe(12), "hash": _hash(user)}
     response.set_cookie(
         COOKIE,

@@ -99,6 +99,10 @@ INSTALLED_APPS = [
     "reminders",
     "queues",
     "api",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "people",
     "notices",
 ]
@@ -121,6 +125,8 @@ MIDDLEWARE = [
     "config.web.request_log.RequestLog",
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.middleware.DisplayZone",
+    "people.middleware.RequireSecondFactor",
+    "allauth.account.middleware.AccountMiddleware",
     "axes.middleware.AxesMiddleware",
     "delivery.pages.busy.OutwardCalls",
 ]
@@ -206,6 +212,27 @@ networks_of(TRUSTED_PROXIES)
 AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
 AXES_RESET_ON_SUCCESS = True
 
+# django-allauth: e-mail, password reset, second factor, passkeys, sessions (docs/people.md).
+ACCOUNT_ADAPTER = "people.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"  # people are invited; an e-mail that is changed is confirmed first
+ACCOUNT_UNIQUE_EMAIL = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_SESSION_REMEMBER = True
+MFA_ADAPTER = "people.adapters.MfaAdapter"
+MFA_FORMS = {"authenticate": "people.second_factor.CodeForm"}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+# Who has to have a second factor.
+REQUIRE_MFA = env.text("REQUIRE_MFA", "nobody")
+if REQUIRE_MFA not in {"nobody", "staff", "everybody"}:
+    raise ImproperlyConfigured(f"REQUIRE_MFA is {REQUIRE_MFA!r}: write nobody, staff or everybody.")
+PASSWORD_RESET_TIMEOUT = 24 * 3600
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True
@@ -260,6 +287,7 @@ if MEDIA_BUCKET:
 HTTPS = env.flag("HTTPS", default=not (DEBUG or TESTING))
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_SSL_REDIRECT = HTTPS
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = env.whole("HSTS_SECONDS", 31_536_000, 0, 63_072_000) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS

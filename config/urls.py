@@ -33,6 +33,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("keys/", include("api.pages.urls")),
     path("webhooks/", include("api.pages.webhook_urls")),
     path("", include("people.pages.urls")),
+    path("", include("people.pages.login_urls")),
     path("sources/", include("queues.pages.source_urls")),
     path("live/", live_state, name="live"),
     path("app.webmanifest", manifest, name="manifest"),

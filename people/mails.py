@@ -3,8 +3,10 @@
 from smtplib import SMTPException
 
 import structlog
+from celery import current_app
 from django.conf import settings
 from django.core.mail import send_mail
+from django.db import transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -32,3 +34,8 @@ def send_invitation(issued: Issued) -> bool:
         log.warning("invitation_not_mailed", invitation=invitation.pk, exc_info=True)
         return False
     return True
+
+
+def send_later(*, to: str, subject: str, text: str) -> None:
+    """Let a worker send the mail once the transaction is committed."""
+    transaction.on_commit(lambda: current_app.send_task("people.send_mail", args=[to, subject, text]))

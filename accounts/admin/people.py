@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
+from django.urls import reverse
 
 from accounts.admin.recorded import Recorded
 from accounts.admin.roles import RoleAdmin, is_staff, is_superuser
@@ -50,6 +51,10 @@ class PersonAdmin(Recorded, UserAdmin[User]):
         if self.has_change_permission(request, obj):
             return sets
         return [(None, {"fields": ("username",)}), *sets[1:]]
+
+    def get_view_on_site_url(self, obj: User | None = None) -> str | None:
+        """Lead to the page that helps a person who cannot log in."""
+        return reverse("people:recover", args=[obj.pk]) if obj else None
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_staff(request)

@@ -60,7 +60,11 @@ OURS = (Account, Recipient, Tag, Import, Reminder, Run, RunTarget)
 # Addresses with an id that belong to one person alone, or that need no login: other tests ask them.
 OTHERS = {
     "api_keys:revoke",
+    "mfa_edit_webauthn",
+    "mfa_remove_webauthn",
+    "people:confirm_email",
     "people:join",
+    "people:recover",
     "people:remove",
     "people:role",
     "people:withdraw",

@@ -15,7 +15,7 @@ SEVERAL = 3  # templates: a class that so many use is a component
 # The navigation and the live pills stand in the frame of every page, and need rows of the database.
 IN_THE_FRAME = {"sections", "run_pill", "account_pill"}
 # Hooks of scripts, the frame of the wizard, and the card of the error pages, which stands alone on its page.
-NO_COMPONENTS = {"implicit", "script-off", "wizard", "bare-card", "notice-card"}
+NO_COMPONENTS = {"implicit", "script-off", "wizard", "bare-card", "bare-note", "notice-card"}
 CLASSES = re.compile(r'class="([^"]*)"')
 TAG = re.compile(r"\{[%{].*?[%}]\}")
 NAME = re.compile(r"[a-z][a-z0-9-]*")
