@@ -60,12 +60,17 @@ def in_buckets(
         return dict(cursor.fetchall())
 
 
-def new_people(account_id: int, action: str, *, since: datetime) -> list[tuple[datetime, int]]:
-    """Return when new people got messages at the latest, and what each used up of the limits, ascending."""
+def new_people(account_id: int, action: str, *, since: datetime) -> list[datetime]:
+    """Return when each new person got their last message at the latest, ascending.
+
+    Rows without a target, whose person is not known any more, count as one person each.
+    """
     rows = counted(account_id, action).filter(at__gte=since - LONGEST_SEND, new_person__gt=0)
-    found = rows.values_list("at", "took_ms", "new_person")
-    times = [(at + timedelta(milliseconds=took), level) for at, took, level in found]
-    return sorted((at, level) for at, level in times if at >= since)
+    last = dict[tuple[str, int], datetime]()
+    for pk, person, at, took in rows.values_list("pk", "target__recipient_id", "at", "took_ms"):
+        key, seen = ("person", person) if person else ("row", pk), at + timedelta(milliseconds=took)
+        last[key] = max(seen, last.get(key, seen))
+    return sorted(seen for seen in last.values() if seen >= since)
 
 
 def latest_times(account_id: int, action: str, *, most: int) -> list[datetime]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from delivery.engine.newness import LEVEL, Newness, nobody_new
+from delivery.engine.newness import IS_NEW, LAST_MET, LEVEL_OF, Newness, nobody_new
 from delivery.engine.sql import execute
 from delivery.parts import OwnContent, values_of
 
@@ -56,6 +56,7 @@ class Claimed:
     name: str
     fields: dict[str, object]
     new_person: int = 0  # what a message to them uses up: `newness.LEVEL`
+    met: datetime | None = None  # when the week counted them last
     stranger: bool = False  # a person to whom this account never wrote, and who never wrote to it
     claimed_at: datetime | None = None
     content: OwnContent | None = None  # of its own, which only an item of a queue has
@@ -154,10 +155,12 @@ WITH locked AS MATERIALIZED (
     ORDER BY t.not_before, t.id LIMIT %(most)s
     FOR UPDATE OF t SKIP LOCKED
 ), judged AS MATERIALIZED (
-    SELECT t.id, t.not_before, ({LEVEL}) AS level, (%(counts_chats)s AND NOT {KNOWN}) AS new_chat
+    SELECT t.id, t.not_before, ({LEVEL_OF}) AS level, met.last, (%(counts_chats)s AND NOT {KNOWN}) AS new_chat
     FROM picked t JOIN accounts_recipient p ON p.id = t.recipient_id
+    CROSS JOIN LATERAL (SELECT CASE WHEN %(counts_people)s AND {IS_NEW} THEN {LAST_MET} END AS last) met
 ), chosen AS MATERIALIZED (
-    SELECT id, level, new_chat, count(*) FILTER (WHERE level > 0) OVER (ORDER BY not_before, id) AS people,
+    SELECT id, level, last, new_chat,
+           count(*) FILTER (WHERE level IN (1, 2)) OVER (ORDER BY not_before, id) AS people,
            count(*) FILTER (WHERE new_chat) OVER (ORDER BY not_before, id) AS chats,
            count(*) FILTER (WHERE level = 2) OVER (ORDER BY not_before, id) AS anew
     FROM judged
@@ -165,9 +168,9 @@ WITH locked AS MATERIALIZED (
     UPDATE delivery_runtarget t
     SET status = 'sending', fence = %(fence)s, claimed_at = %(now)s, begun_at = NULL, new_person = chosen.level
     FROM chosen WHERE t.id = chosen.id AND (
-        chosen.level = 0 OR (chosen.people <= %(most_new)s AND (chosen.level = 1 OR chosen.anew <= %(most_anew)s))
+        chosen.level IN (0, 3) OR (chosen.people <= %(most_new)s AND (chosen.level = 1 OR chosen.anew <= %(most_anew)s))
     ) AND (NOT chosen.new_chat OR chosen.chats <= %(most_chats)s)
-    RETURNING t.id, t.recipient_id, t.not_before, t.attempts, t.parts_done, t.new_person
+    RETURNING t.id, t.recipient_id, t.not_before, t.attempts, t.parts_done, t.new_person, chosen.last
 ), counted AS (
     UPDATE delivery_run r SET pending = r.pending - n.claimed, sending = r.sending + n.claimed
     FROM (SELECT count(*) AS claimed FROM claimed) n
@@ -177,7 +180,7 @@ SELECT c.id, c.attempts, c.parts_done, p.address, p.name, p.fields,
        p.kind = 'person' AND p.last_inbound_at IS NULL AND c.parts_done = 0 AND NOT EXISTS (
            SELECT 1 FROM delivery_runtarget earlier
            WHERE earlier.recipient_id = p.id AND earlier.account_id = %(account)s AND earlier.status = 'sent'
-       ), c.new_person
+       ), c.new_person, CASE WHEN c.new_person IN (1, 3) THEN c.last END
 FROM claimed c JOIN accounts_recipient p ON p.id = c.recipient_id
 ORDER BY c.not_before, c.id
 """  # noqa: S608 - made of constants
@@ -223,6 +226,7 @@ def claim(
             fields=json.loads(row[5]),
             stranger=row[6],
             new_person=row[7],
+            met=row[8],
             claimed_at=now,
         )
         for row in execute(CLAIM, arguments)

@@ -20,6 +20,7 @@ from delivery.clocks import Ahead, Clock, Clocks
 from delivery.engine import clock_reading
 from delivery.engine.clock_reading import database_clock, redis_clock
 from delivery.engine.lease import Lease
+from delivery.engine.newness import ANEW
 from delivery.engine.rebuild import Hand, Spans, memory
 from delivery.engine.wakeups import LONGEST_NAP
 from delivery.limiter import (
@@ -30,6 +31,7 @@ from delivery.limiter import (
     Granted,
     LeaseLost,
     Limiter,
+    Met,
     Noted,
     Unit,
     Wait,
@@ -53,7 +55,7 @@ class News:
 
     settled: dict[str, int] = field(default_factory=dict)
     returned: list[str] = field(default_factory=list)
-    people: list[tuple[str, int, bool]] = field(default_factory=list)  # rights that were used
+    people: list[Met] = field(default_factory=list)  # messages to new people
 
 
 class Permits:
@@ -82,6 +84,7 @@ class Permits:
         )
         self._news = News()
         self._wants_people = False
+        self._people_under_way = 0
         self._free_at_ms = 0
         self._lock = threading.Lock()  # the pump reports while a thread of `batching.py` asks
         self._calling = threading.Lock()  # each call needs the mark of the last one
@@ -103,17 +106,19 @@ class Permits:
         in_flight: int,
         rights: Mapping[str, int] = MappingProxyType({}),
         new_people: bool = False,
+        people_under_way: int = 0,
     ) -> Granted | Wait | LeaseLost | Away:
         """Ask for send times for the next targets of `cost` messages each, and return the answer.
 
         `in_hand` are the permits of this action that this pump still holds, each with its planned time, and `rights`
         its rights to write to new people: they, and the ledger, are what a limiter that forgot is told. `in_flight`
         counts the messages of all actions that are under way. With `new_people` the answer
-        brings more of these rights, where new people have a limit. May run in a thread while the pump settles and gives
-        back.
+        brings more of these rights, where new people have a limit. `people_under_way` are messages to new people on
+        their way that have no right. May run in a thread while the pump settles and gives back.
         """
         hand = Hand(fence=self.lease.fence, permits=in_hand, in_flight=in_flight, rights=rights)
         self._wants_people = new_people and self.pace.counts_people
+        self._people_under_way = people_under_way
         with self._calling:
             news = self._collect()
             try:
@@ -189,11 +194,17 @@ class Permits:
         with self._lock:
             self._news.settled[permit] = seen
 
-    def wrote_to(self, right: str, *, level: int, at: float) -> None:
-        """Note that a new person was written to, by `at` (monotonic); `level` says in which spans they count."""
+    def wrote_to(self, *, right: str, level: int, before: datetime | None, at: float) -> datetime:
+        """Note a message to a new person, seen by `at` (monotonic), and return that time; `before` is of the last one.
+
+        `level` says in which spans they take a place (`newness.LEVEL`).
+        """
         seen = math.ceil(at * 1000 + self._clock.latest_ms)
-        with self._lock:
-            self._news.people.append((right, seen, level == 2))
+        last = math.ceil(before.timestamp() * 1000) if before is not None else 0
+        if self.pace.counts_people:
+            with self._lock:
+                self._news.people.append(Met(right=right, at_ms=seen, anew=level == ANEW, before_ms=last))
+        return datetime.fromtimestamp(seen / 1000, UTC)
 
     def give_back(self, permits: Iterable[str]) -> None:
         with self._lock:
@@ -234,7 +245,7 @@ class Permits:
 
     def _told(self, news: News, answer: object) -> None:
         """Note that the limiter knows of `news`, and which permits it granted."""
-        self._open -= {*news.settled, *news.returned, *(right for right, _, _ in news.people)}
+        self._open -= {*news.settled, *news.returned, *(met.right for met in news.people)}
         if isinstance(answer, Granted):
             self._open |= {permit for unit in answer.units for permit in unit.permits} | {*answer.rights}
 
@@ -297,6 +308,7 @@ class Permits:
             settled=news.settled,
             returned=news.returned,
             people=news.people,
+            people_under_way=self._people_under_way,
             new_wanted=len(gaps) if self._wants_people else 0,
             free_at_ms=self._free_at_ms,
             mark=self._mark,

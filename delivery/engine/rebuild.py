@@ -97,20 +97,17 @@ def _people(account: Account, action: str, pace: Pace, day: Day, spans: Spans, h
     since = spans.earliest(
         min([day.start_ms, *(spans.now_ms - week - bucket_width(week) for week in spans.week_ms)])
     )
-    met = [(spans.latest(at), level) for at, level in ledger.new_people(account.pk, action, since=since)]
+    met = [spans.latest(at) for at in ledger.new_people(account.pk, action, since=since)]
     others = RunTarget.objects.filter(account=account, status=TargetStatus.SENDING, new_person__gt=0)
-    doubts = others.exclude(fence=hand.fence).values_list("begun_at", "new_person")
-    met += [(_latest_arrival(begun, spans), level) for begun, level in doubts]
-    today = [at for at, _ in met if at >= day.start_ms]
+    doubts = others.exclude(fence=hand.fence).values_list("begun_at", flat=True)
+    met += [_latest_arrival(begun, spans) for begun in doubts]
+    today = [at for at in met if at >= day.start_ms]
     return {
         "counts_people": True,
         "rights": hand.rights,
         "new_used": len(today) + len(hand.rights),
         "new_late": [at for at in today if at >= day.end_ms],
-        "new_counts": {
-            week: Counter(at // bucket_width(week) for at, level in met if level == 2)
-            for week in spans.week_ms
-        },
+        "new_counts": {week: Counter(at // bucket_width(week) for at in met) for week in spans.week_ms},
     }
 
 

@@ -261,7 +261,7 @@ WITH locked AS MATERIALIZED (
                            WHEN n.part > 0 AND t.provider_id <> '' THEN array_append(t.earlier_ids, t.provider_id)
                       END,
         begun_at = NULL,
-        new_person = 0,
+        new_person = CASE WHEN n.status = 'sending' AND n.new_person > 0 THEN 3 ELSE 0 END,
         claimed_at = CASE WHEN n.status = 'sending' THEN t.claimed_at END,
         settled_at = CASE WHEN n.status IN ('pending', 'sending') THEN NULL ELSE %(now)s END
     FROM news n

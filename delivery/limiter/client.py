@@ -27,6 +27,7 @@ from delivery.limiter.values import (
     Granted,
     LeaseLost,
     Memory,
+    Met,
     Noted,
     Use,
     Wait,
@@ -114,7 +115,7 @@ class Limiter:
         returned: Sequence[str] = (),
         *,
         mark: str,
-        people: Sequence[tuple[str, int, bool]] = (),
+        people: Sequence[Met] = (),
         free_at_ms: int = 0,
     ) -> Noted:
         """Record the settled and returned permits as `take` does, without asking for new ones. Renews the lease."""
@@ -215,6 +216,7 @@ class Limiter:
             "spans": self._spans(ask.pace),
             "counts_people": ask.pace.counts_people,
             "new_wanted": ask.new_wanted,
+            "people_under_way": ask.people_under_way,
             "new_per_day": ask.pace.new_per_day,
             "new_spans": self._new_spans(ask.pace),
             "batch_size": ask.pace.batch_size,
@@ -239,13 +241,13 @@ class Limiter:
 def _news(
     settled: Mapping[str, int],
     returned: Sequence[str],
-    people: Sequence[tuple[str, int, bool]],
+    people: Sequence[Met],
     free_at_ms: int,
 ) -> dict[str, Any]:
     return {
         "settled": dict(settled),
         "returned": list(returned),
-        "people": [list(each) for each in people],
+        "people": [[each.right, each.at_ms, each.anew, each.before_ms] for each in people],
         "free_at": free_at_ms,
     }
 

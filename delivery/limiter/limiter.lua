@@ -18,7 +18,7 @@
 --                 rights (JSON)       {right: start}: leave to write to a new person, given and not settled yet
 --                 new_used            new people of that day, those with open rights included
 --                 new_late (JSON)     [at]: when those of them were written to who were after its end
---                 people              1 if new people are counted
+--                 people              2 if new people are counted; 1 by a release that did not move their places
 --                 new_spans (JSON)    {span: {bucket: people}}, as `spans`
 --                 calls               how many calls have changed the state since it was rebuilt
 --                 whole               `calls` at the last change by a release that keeps every field above
@@ -55,6 +55,8 @@ local BOTTOM, BOTTOM_SCORE = 'bottom', -1
 -- A long span is counted in so many buckets, and not message by message. All messages of a bucket count as the last
 -- moment of it: each counts up to a 96th of its span longer than it has to, and none counts too short.
 local BUCKETS = 96
+
+local PLACES_MOVE = 2
 
 local JSON = { spans = true, rights = true, new_spans = true, new_late = true }
 local TEXT = { epoch = true, spans = true, rights = true, new_spans = true, new_late = true }
@@ -149,14 +151,31 @@ local function settle(state, permit, at)
   add_to_spans(state.spans, math.max(score, at), 1)
 end
 
--- Counts a person who was written to; one who was counted in the long spans before counts only in the day.
-local function settle_right(state, right, at, anew)
-  local start = state.rights[right]
-  if not start then return end
-  state.rights[right] = nil
-  at = math.max(start, at)
+-- Moves the place of a person in the long spans from the last message to them to this one.
+local function move_place(state, before, at)
+  for span, buckets in pairs(state.new_spans) do
+    local bucket = string.format('%d', math.floor(before / width_of(tonumber(span))))
+    if (buckets[bucket] or 0) > 0 then buckets[bucket] = buckets[bucket] - 1 end
+  end
+  add_to_spans(state.new_spans, at, 1)
+end
+
+-- Counts a message to a new person: with a right, or without one where the day has counted the person. A place in the
+-- long spans is taken anew, or moves from the message `before`: a person counts until their last message has left.
+local function settle_person(state, right, at, anew, before)
+  if right ~= '' then
+    local start = state.rights[right]
+    if not start then return end
+    state.rights[right] = nil
+    at = math.max(start, at)
+  end
+  at = math.max(at, before)
   if at >= state.day_end then table.insert(state.new_late, at) end
-  if anew then add_to_spans(state.new_spans, at, 1) end
+  if anew then
+    add_to_spans(state.new_spans, at, 1)
+  elseif before > 0 then
+    move_place(state, before, at)
+  end
 end
 
 local function count_rights(state)
@@ -188,7 +207,7 @@ end
 
 local function settle_and_return(state)
   for permit, at in pairs(ask.settled) do settle(state, permit, at) end
-  for _, each in ipairs(ask.people) do settle_right(state, each[1], each[2], each[3]) end
+  for _, each in ipairs(ask.people) do settle_person(state, each[1], each[2], each[3], each[4]) end
   local starts = {}
   for _, permit in ipairs(ask.returned) do starts[#starts + 1] = give_back(state, permit) end
   if #starts > 0 then
@@ -209,14 +228,15 @@ local function knows(state)
   for _, each in ipairs(ask.spans) do
     if not state.spans[string.format('%d', each.span)] then return false end
   end
-  if ask.counts_people and state.people ~= 1 then return false end
+  if ask.counts_people and state.people ~= PLACES_MOVE then return false end
   for _, each in ipairs(ask.new_spans) do
     if not state.new_spans[string.format('%d', each.span)] then return false end
   end
   if ask.day_start >= state.day_end then
     state.used = redis.call('ZCOUNT', LOG, ask.day_start, '+inf')
     local late = {}
-    state.new_used = count_rights(state)
+    -- Messages without a right that are under way may arrive in the new day.
+    state.new_used = count_rights(state) + (ask.people_under_way or 0)
     for _, at in ipairs(state.new_late) do
       if at >= ask.day_start then state.new_used = state.new_used + 1 end
       if at >= ask.day_end then table.insert(late, at) end
@@ -246,7 +266,7 @@ local function trim(state)
   redis.call('ZREMRANGEBYSCORE', LOG, 0, math.min(now - ask.reach, state.day_end - 1))
   state.reach = ask.reach
   state.spans, state.new_spans = trimmed(ask.spans, state.spans), trimmed(ask.new_spans, state.new_spans)
-  state.people = ask.counts_people and 1 or 0
+  state.people = ask.counts_people and PLACES_MOVE or 0
 end
 
 -- Returns the time from which a window of `span` has room for a unit under `cap`: when the newest message that may
@@ -423,7 +443,8 @@ local verbs = {}
 -- token, lease_ttl, mark, earliest and latest (what `now` may be; may be absent), settled {permit: at},
 -- returned [permit], free_at, cost, gaps [one per wanted unit], horizon (no unit starts later than this from now), near
 -- (nor later than this after the one before), recheck, per_minute, minute, per_hour,
--- hour, per_day, day_start, day_end, spans [{name, span, cap}], people [[right, at, whether the long spans count it]],
+-- hour, per_day, day_start, day_end, spans [{name, span, cap}], people [[right or '', at, whether the
+-- long spans count it anew, the message before or 0]], people_under_way (messages to new people without a right),
 -- counts_people, new_wanted (rights), new_per_day, new_spans [{name, span, cap}], batch_size, batch_pause, reach
 function verbs.take()
   if not lease_held() then return late_news() end
@@ -478,7 +499,7 @@ function verbs.rebuild()
       rights = ask.rights,
       new_used = ask.new_used,
       new_late = ask.new_late,
-      people = ask.counts_people and 1 or 0,
+      people = ask.counts_people and PLACES_MOVE or 0,
       new_spans = ask.new_counts,
       free_at = ask.free_at,
       held_until = ask.held_until,

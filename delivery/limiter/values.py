@@ -18,6 +18,20 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """A message to a new person, seen by `at_ms` at the latest, with the right that it used.
+
+    There is no right where the day has counted the person already. `anew` takes a place in the week; else the place
+    moves here from the message `before_ms`, if there was one.
+    """
+
+    at_ms: int
+    right: str = ""
+    anew: bool = False
+    before_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """Permission to send the messages of one target, from `at_ms` on: a permit for each message."""
 
@@ -121,8 +135,8 @@ class Ask:
     settled   permits whose messages are finished, whatever their outcome, each with the latest time at which the
               receiver can have seen the message: when its answer came, or when it was given up.
     returned  permits and rights that were not used. A permit that is already settled stays so.
-    people    rights whose new people were written to, each with the latest time, and whether the week has yet to count
-              the person: in a span a person counts once.
+    people    messages to new people: in a span a person counts once, until their last message has left it.
+    people_under_way  messages to new people on their way that have no right.
     new_wanted  how many of the units may go to new people, at most.
     free_at_ms  the end of the gap after the last unit as it really began, which may be later than planned.
     mark      that of the last answer. The limiter drops a state with another mark: it is not the one that the
@@ -139,7 +153,8 @@ class Ask:
     gaps_ms: Sequence[int]
     settled: Mapping[str, int] = field(default_factory=dict)
     returned: Sequence[str] = ()
-    people: Sequence[tuple[str, int, bool]] = ()
+    people: Sequence[Met] = ()
+    people_under_way: int = 0
     new_wanted: int = 0
     free_at_ms: int = 0
     mark: str = ""

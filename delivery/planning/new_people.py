@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from accounts.models import Account
 from activity import ledger
-from delivery.engine.newness import LEVEL, Newness, newness
+from delivery.engine.newness import LEVEL, NEEDS_RIGHT, Newness, newness
 from delivery.lifecycle import window_of
 from delivery.limits.lookup import effective_limits
 from delivery.limits.work_hours import hours_of
@@ -149,17 +149,17 @@ def allowance(
     met = ledger.new_people(
         account.pk, action, since=min(now - A_WEEK, window_start_at(account.zone, 0, now))
     )
-    sent = [(at, 1) for at, level in met if level == 2]
+    sent = [(at, 1) for at in met if at > now - A_WEEK]
     past = Counter((at.astimezone(zone).date() - today).days for at, _ in sent)
     under_way = RunTarget.objects.filter(
-        account=account, status=TargetStatus.SENDING, new_person__gt=0, run__action=action
+        account=account, status=TargetStatus.SENDING, new_person__in=NEEDS_RIGHT, run__action=action
     ).count()
     week = limits.new_per_week
     rolling = [Rolling(cap=week, length=A_WEEK, sent=sent, past=past)] if week else []
     return Allowance(
         limits=limits,
         day_caps=(limits.new_per_day,) if limits.new_per_day else (),
-        day_used=under_way + sum(at.astimezone(zone).date() == today for at, _ in met),
+        day_used=under_way + sum(at.astimezone(zone).date() == today for at in met),
         rolling=rolling,
         closed_until=closed_until,
     )
@@ -170,7 +170,7 @@ SELECT (t.not_before AT TIME ZONE %(zone)s)::date - %(today)s::date, count(*)
 FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
 JOIN delivery_runtarget t ON t.account_id = share.account_id AND t.run_id = r.id
 WHERE share.account_id = %(account)s AND share.open AND r.action = %(action)s
-  AND t.status = 'pending' AND t.not_before > %(now)s AND t.new_person > 0
+  AND t.status = 'pending' AND t.not_before > %(now)s AND t.new_person IN (1, 2)
   AND r.id IS DISTINCT FROM %(but)s
 GROUP BY 1
 """

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from activity import counters, ledger
 from delivery.engine.loop import Landed
+from delivery.engine.newness import COUNTED_TODAY
 from delivery.engine.permits import Permits
 from delivery.engine.recording import Landing
 from delivery.engine.shift.agenda import patience
@@ -165,14 +166,15 @@ class Landings:
 
 
 def _count_person(outgoing: Outgoing, landed: Landed, permits: Permits) -> None:
-    """Use up the right to write to a new person, unless nothing left; further messages to them use none."""
+    """Count a message to a new person, and use up its right, unless nothing left; the next parts need no right."""
     if isinstance(landed.outcome, NEVER_LEFT):
         if outgoing.right:
             permits.give_back([outgoing.right])
-    else:
-        if outgoing.right:
-            permits.wrote_to(outgoing.right, level=outgoing.new_person, at=landed.at)
-        outgoing.new_person = 0
+    elif outgoing.new_person:
+        seen = permits.wrote_to(
+            right=outgoing.right, level=outgoing.new_person, before=outgoing.met, at=landed.at
+        )
+        outgoing.new_person, outgoing.met = COUNTED_TODAY, seen
     outgoing.right = ""
 
 

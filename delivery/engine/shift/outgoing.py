@@ -51,7 +51,8 @@ class Outgoing:
     part: int = field(compare=False)
     permits: list[str] = field(compare=False)  # one per part that is still to come, this one first
     planned_ms: int = field(compare=False)
-    new_person: int = field(compare=False, default=0)  # what its first message uses up, `newness.LEVEL`
+    new_person: int = field(compare=False, default=0)  # what its next message uses up, `newness.LEVEL`
+    met: datetime | None = field(compare=False, default=None)  # when the week counted the person last
     right: str = field(compare=False, default="")  # to write to a new person, where these have a limit
     gap: float = field(compare=False, default=0.0)  # seconds that the next target waits at least
     unchecked: bool = field(compare=False, default=False)  # its number has yet to be checked
@@ -160,6 +161,7 @@ def first_outgoing(
         permits=list(unit.permits[:left]),
         planned_ms=unit.at_ms,
         new_person=target.new_person,
+        met=target.met,
         right=right,
         gap=gap,
         unchecked=checks_numbers and target.stranger and target.address.startswith("+"),

@@ -11,7 +11,7 @@ from accounts.models import Account
 from delivery import conf, pacing
 from delivery.engine import claims, next_run, uploads
 from delivery.engine.claims import Claimed
-from delivery.engine.newness import newness
+from delivery.engine.newness import COUNTED_TODAY, NEEDS_RIGHT, newness
 from delivery.engine.next_run import Turn
 from delivery.engine.permits import Permits
 from delivery.engine.shift.consequences import Consequences
@@ -120,6 +120,7 @@ class Refill:
                 in_flight=len(state.in_flight),
                 rights={each.right: each.planned_ms for each in held if each.right},
                 new_people=True,
+                people_under_way=sum(each.new_person == COUNTED_TODAY for each in held),
             )
         )
         match answer:
@@ -201,7 +202,7 @@ class Refill:
                     unit,
                     target,
                     permits,
-                    right=rights.pop() if target.new_person and rights else "",
+                    right=rights.pop() if target.new_person in NEEDS_RIGHT and rights else "",
                     gap=gap,
                     checks_numbers=able.number_check,
                     shows_typing=able.typing and state.account.shows_typing,

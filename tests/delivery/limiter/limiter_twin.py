@@ -15,6 +15,7 @@ from delivery.limiter import (
     Granted,
     LeaseLost,
     Memory,
+    Met,
     Unit,
     Use,
     Wait,
@@ -82,7 +83,7 @@ class Twin:
         self,
         settled: Mapping[str, int],
         returned: Sequence[str],
-        people: Sequence[tuple[str, int, bool]] = (),
+        people: Sequence[Met] = (),
         *,
         lease_held: bool,
     ) -> object:
@@ -123,7 +124,7 @@ class Twin:
         self,
         settled: Mapping[str, int],
         returned: Sequence[str],
-        people: Sequence[tuple[str, int, bool]],
+        people: Sequence[Met],
     ) -> LeaseLost:
         """Apply the report of a pump that lost its lease."""
         self._settle_and_return(settled, returned, people)
@@ -232,12 +233,10 @@ class Twin:
         self,
         settled: Mapping[str, int],
         returned: Sequence[str],
-        people: Sequence[tuple[str, int, bool]],
+        people: Sequence[Met],
     ) -> None:
-        for name, at, anew in people:
-            for right in self.rights:
-                if right.name == name and right.seen is None:
-                    right.seen, right.anew, right.name = max(right.start, at), anew, None
+        for met in people:
+            self._meet(met)
         self.rights = [
             r for r in self.rights if r.name is None or r.seen is not None or r.name not in returned
         ]
@@ -248,6 +247,24 @@ class Twin:
         starts = [m.start for p in returned if (m := self._find(p)) and m.seen is None and self._drop(m)]
         last = self._last_start()
         self.free_at = min([self.free_at, *(start for start in starts if start > last)])
+
+    def _meet(self, met: Met) -> None:
+        """Count a message to a person, whose place in the week moves here from their last message."""
+        at = max(met.at_ms, met.before_ms)
+        if met.right:
+            right = next((r for r in self.rights if r.name == met.right and r.seen is None), None)
+            if right is None:
+                return
+            right.seen, right.name = max(right.start, at), None
+            right.anew = met.anew or met.before_ms > 0
+            before = None if met.anew else self._place_of(met.before_ms, but=right)
+            if before is not None:
+                before.anew = False
+        elif (last := self._place_of(met.before_ms)) is not None:
+            last.seen = at
+
+    def _place_of(self, seen: int, *, but: Right | None = None) -> Right | None:
+        return next((r for r in self.rights if r.seen == seen and r.anew and r is not but), None)
 
     def _drop(self, message: Message) -> bool:
         self.messages.remove(message)

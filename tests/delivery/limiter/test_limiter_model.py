@@ -15,7 +15,7 @@ from redis import Redis
 
 from delivery.clocks import Expected
 from delivery.engine.lease import Lease, acquire, lease_key
-from delivery.limiter import Ask, Day, Done, Forgotten, Granted, Limiter, Memory, Unit, Wait, WrongClock
+from delivery.limiter import Ask, Day, Done, Forgotten, Granted, Limiter, Memory, Met, Unit, Wait, WrongClock
 from delivery.pacing import Pace, bucket_width
 from tests.delivery.limiter.limiter_twin import Twin
 from tests.delivery.private_redis import PrivateRedis
@@ -151,12 +151,31 @@ class TwinMachine(RuleBasedStateMachine):
     @rule(data=st.data(), by_loser=st.booleans(), anew=st.booleans())
     def people_were_written_to(self, data: st.DataObject, by_loser: bool, anew: bool) -> None:
         some = st.lists(st.sampled_from(self.rights[-12:]), max_size=4) if self.rights else st.just([])
-        people = [(right, self.now - data.draw(st.integers(-3, 30)), anew) for right in data.draw(some)]
+        people = [
+            Met(right=right, at_ms=self.now - data.draw(st.integers(-3, 30)), anew=anew, before_ms=before)
+            for right in data.draw(some)
+            for before in [0 if anew else self.last_message_to(data)]
+        ]
         returned = data.draw(some)
         lease = self.lost if by_loser and self.lost else self.lease
         answer = self.limiter.settle(lease, "message", {}, returned, mark=self.mark, people=people)
         heard = self.heard(answer)
         assert heard == self.twin.settle({}, returned, people, lease_held=lease is self.lease)
+
+    @rule(data=st.data(), ago=st.integers(-3, 30))
+    def a_person_of_today_gets_another_message(self, data: st.DataObject, ago: int) -> None:
+        before = self.last_message_to(data, since=self.twin.day.start_ms)
+        if before:
+            people = [Met(at_ms=self.now - ago, before_ms=before)]
+            answer = self.limiter.settle(self.lease, "message", {}, [], mark=self.mark, people=people)
+            assert self.heard(answer) == self.twin.settle({}, [], people, lease_held=True)
+
+    def last_message_to(self, data: st.DataObject, *, since: int = 0) -> int:
+        """Return when somebody who has a place in the week got their last message; 0 if there is nobody."""
+        times = sorted(
+            {r.seen for r in self.twin.rights if r.seen is not None and r.anew and r.seen >= since}
+        )
+        return data.draw(st.sampled_from(times)) if times else 0
 
     @rule(ahead=st.one_of(st.integers(-20, 60), st.just(150)))
     def hold(self, ahead: int) -> None:
