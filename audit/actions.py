@@ -66,6 +66,7 @@ ACTIONS: Mapping[str, str] = {
     "run.retry": "queued failed messages again",
     "run.archive": "archived a run",
     "run.unarchive": "unarchived a run",
+    "run.hand_over": "handed a run over to other accounts",
     "run.hours": "changed the hours of a run",
     "run.confirm": "marked a message as sent",
     "run.resend": "sent an unconfirmed message again",

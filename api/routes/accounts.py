@@ -17,6 +17,7 @@ from api import leaving
 from api.access import MANAGE, READ, STEER, person_of
 from api.paging import page
 from api.problems import Fault, refusal
+from api.routes import handing_over
 from api.routes.rows import seen, touched
 from api.schemas.accounts import (
     AccountDetail,
@@ -30,7 +31,9 @@ from api.schemas.accounts import (
     WorkingHoursShown,
 )
 from api.schemas.base import Id, Page
+from api.schemas.runs import HandOver, HandOverShown
 from delivery import lifecycle
+from delivery.hand_over.move import runs_of
 from delivery.limits import lookup, own, usage
 from delivery.limits.lookup import FIELDS
 from delivery.pages import account_facts
@@ -74,6 +77,13 @@ def resume_account(request: HttpRequest, pk: Path[Id]) -> AccountShown:
     """Let the account send again, and continue the runs that it stopped."""
     account = lifecycle.start_account(touched(_rows(), request, pk, Role.SEND), by=person_of(request))
     return shown([account])[0]
+
+
+@router.post("/{int:pk}/hand-over", response=HandOverShown, auth=STEER)
+def hand_over_account(request: HttpRequest, pk: Path[Id], body: HandOver) -> HandOverShown:
+    """Move what an account still has to send, in all its open runs, to other accounts; as with one run."""
+    account = touched(_rows(), request, pk, Role.SEND)
+    return handing_over.answer(runs_of(account), body, of=account.pk, by=person_of(request))
 
 
 @router.put("/{int:pk}/limits/{action}", response=AccountDetail, auth=MANAGE)

@@ -11,11 +11,13 @@ from api import leaving
 from api.access import READ, STEER, person_of
 from api.paging import page
 from api.problems import refusal
-from api.routes import run_shapes
+from api.routes import handing_over, run_shapes
 from api.routes.rows import seen, touched
 from api.schemas.base import Id, Page
 from api.schemas.runs import (
     Confirmation,
+    HandOver,
+    HandOverShown,
     RunDetail,
     RunsAsked,
     RunShown,
@@ -68,6 +70,17 @@ def show_target(request: HttpRequest, pk: Path[Id], target: Path[Id]) -> TargetS
     run = seen(Run.objects.all(), request, pk)
     found = seen(RunTarget.objects.filter(run=run).select_related("recipient"), request, target)
     return run_shapes.targets([found], leaving.of_runs([run], now=timezone.now())[run.pk])[0]
+
+
+@router.post("/{int:pk}/hand-over", response=HandOverShown, auth=STEER)
+def hand_over_run(request: HttpRequest, pk: Path[Id], body: HandOver) -> HandOverShown:
+    """Move what is left of a run to other accounts: new people, with `known` all people, and groups of the others.
+
+    Without `confirmed` nothing moves, and the answer has both forecasts. What is being sent, unconfirmed or in doubt
+    stays with its account.
+    """
+    run = touched(Run.objects.all(), request, pk, Role.SEND)
+    return handing_over.answer([run], body, of=None, by=person_of(request))
 
 
 @router.post("/{int:pk}/{verb}", response=RunDetail, auth=STEER)

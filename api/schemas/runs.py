@@ -93,6 +93,42 @@ class Confirmation(Asked):
     )
 
 
+class HandOver(Asked):
+    """Accounts to hand over to. Without `confirmed` nothing moves: the answer shows what would."""
+
+    to: Annotated[list[Id], Field(min_length=1, max_length=100)]
+    known: bool = Field(default=False, description="Also people who have talked with the present account.")
+    confirmed: bool = False
+
+
+class CourseShown(Shown):
+    """How a run goes on, in a sentence, and whether it ends in its window."""
+
+    fits: bool
+    sentence: str
+
+
+class PreviewShown(Shown):
+    """A run before a hand-over: how many targets would move to which account, and both forecasts."""
+
+    run: int
+    moves: dict[str, int] = Field(description="Targets by the id of their new account.")
+    stays: dict[str, int] = Field(description="Targets that stay, by the reason.")
+    told: str
+    as_it_is: CourseShown
+    handed_over: CourseShown | None = Field(description="Null where nothing would move.")
+
+
+class HandOverShown(Shown):
+    """A hand-over that was shown, or done."""
+
+    done: bool
+    moved: int
+    told: list[str] = Field(description="A sentence for each run that was handed over.")
+    refused: list[str] = Field(description="A sentence for each run that was not.")
+    previews: list[PreviewShown] = Field(description="Where nothing was done: what would be.")
+
+
 class TargetsAsked(ListAsked):
     """The filters of a run's targets."""
 

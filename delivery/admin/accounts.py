@@ -8,6 +8,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -79,6 +80,7 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
         "pause_accounts",
         "resume_accounts",
         "connect",
+        "hand_over",
         "check_connection",
         "read_groups",
         "unlock",
@@ -117,6 +119,7 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
             yield Button(action="resume_accounts", label="Resume")
         if row.status in {Status.UNPAIRED, Status.PAIRING, Status.OFFLINE, Status.FLAGGED}:
             yield Button(action="connect", label="Pair" if can.pairing else "Reconnect")
+        yield Button(action="hand_over", label="Hand over its work")
         yield Button(action="check_connection", label="Check the connection")
         if can.groups:
             yield Button(action="read_groups", label="Read groups")
@@ -146,6 +149,14 @@ class LiveAccountAdmin(RowActions, AccountAdmin):
                 self.message_user(request, told, messages.INFO)
 
         return self.each(request, chosen, connect, "Connection started")
+
+    @admin.action(description="Hand over all work of the selected account", permissions=["view"])
+    def hand_over(self, request: HttpRequest, chosen: Chosen) -> HttpResponse | None:
+        """Open the page that shows both forecasts; it asks about one account at a time."""
+        if chosen.count() != 1:
+            self.message_user(request, "Choose one account to hand over.", messages.WARNING)
+            return self.back(request)
+        return redirect("accounts:hand_over", chosen[0].pk)
 
     @admin.action(description="Check the connection of the selected accounts", permissions=["view"])
     def check_connection(self, request: HttpRequest, chosen: Chosen) -> HttpResponse | None:

@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from accounts.admin.actions import Button, Question, RowActions
 from accounts.models import User
@@ -13,6 +14,7 @@ from activity.templatetags.paceline import run_pill
 from delivery import run_actions
 from delivery.models import Run, RunTarget
 from delivery.run_actions import Action, Report
+from delivery.states import OPEN_RUN
 
 
 class RunActions(RowActions):
@@ -25,11 +27,14 @@ class RunActions(RowActions):
         actions: dict[str, Any] = super().get_actions(request)
         for action in run_actions.ACTIONS.values():
             actions[_name(action)] = (_handler(action), _name(action), f"{action.label}: the selected runs")
+        actions["hand_over_runs"] = (_hand_over, "hand_over_runs", "Hand over: the selected run")
         return actions
 
     def buttons(self, row: Run) -> Iterable[Button]:
         for action in run_actions.suiting(row):
             yield Button(action=_name(action), label=action.label, gives_up=action.gives_up)
+        if row.status in OPEN_RUN and row.canceled_at is None and row.pending:
+            yield Button(action="hand_over_runs", label="Hand over")
 
     def act_on_runs(
         self, request: HttpRequest, action: Action[Run], runs: Sequence[Run]
@@ -42,6 +47,15 @@ class RunActions(RowActions):
             return self.ask(request, _for_the_admin(found))
         show(self, request, found)
         return self.back(request)
+
+
+def _hand_over(page: RunActions, request: HttpRequest, chosen: QuerySet[Run]) -> HttpResponse | None:
+    """Open the page that shows both forecasts; it asks about one run at a time."""
+    runs = list(chosen[:2])
+    if len(runs) != 1:
+        page.message_user(request, "Choose one run to hand over.", messages.WARNING)
+        return page.back(request)
+    return redirect("runs:hand_over", runs[0].pk)
 
 
 def show(page: RowActions, request: HttpRequest, report: Report[Run] | Report[RunTarget]) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.core.exceptions import PermissionDenied
 
 from accounts.models import Account, User
 from delivery.hand_over import words
 from delivery.hand_over.move import HandedOver, hand_over
+from delivery.hand_over.preview import Preview, preview
 from delivery.hand_over.split import Wish
 from delivery.models import Run
 from delivery.states import IllegalMoveError
@@ -24,6 +26,25 @@ class Report:
     @property
     def moved(self) -> int:
         return sum(each.split.moved for each in self.done)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The prospect of a hand-over: a preview of each run, and a refusal for each other."""
+
+    previews: Sequence[Preview]
+    refused: Sequence[str]
+
+
+def look(runs: Sequence[Run], wish: Wish, *, now: datetime, by: User | None) -> Look:
+    """Return what a hand-over of each run would do; nothing is changed."""
+    found, refused = [], []
+    for run in runs:
+        try:
+            found.append(preview(run, wish, now=now, by=by))
+        except (IllegalMoveError, PermissionDenied) as error:
+            refused.append(str(error))
+    return Look(previews=found, refused=refused)
 
 
 def hand_over_all(runs: Sequence[Run], wish: Wish, *, by: User | None) -> Report:

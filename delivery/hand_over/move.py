@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Role, User
 from accounts.roles import require_touch
+from audit.record import record
 from delivery import live
 from delivery.engine import wakeups
 from delivery.hand_over.split import Split, Wish, count, move
@@ -55,6 +56,9 @@ def hand_over(run: Run, wish: Wish, *, by: User | None = None) -> HandedOver:
         raise WrongStateError(f"Nothing of run {run.pk} can move to these accounts. Choose others.")
     move(run, wish, sources, now=now)
     run.changed_by = by
+    record(
+        "run.hand_over", run, by=by, after={"to": list(wish.to), "messages": split.moved, "known": wish.known}
+    )
     _share(run, split, {account.pk: account for account in accounts})
     _plan_anew(run, split, now=now)
     _continue(run)
@@ -103,7 +107,12 @@ def _locked_accounts(run: Run, wish: Wish, sources: Sequence[int], by: User | No
     """Lock all accounts that are involved, in the order that every move has; refuse those that cannot take any."""
     rows = Account.objects.select_for_update(no_key=True).filter(pk__in={*wish.to, *sources})
     accounts = list(rows.defer("credentials").order_by("pk"))
-    chosen = [account for account in accounts if account.pk in set(wish.to)]
+    refuse_unable(run, [account for account in accounts if account.pk in set(wish.to)], wish, by)
+    return accounts
+
+
+def refuse_unable(run: Run, chosen: Sequence[Account], wish: Wish, by: User | None) -> None:
+    """Raise WrongStateError or PermissionDenied where one of the accounts cannot take targets of the run."""
     if not chosen or {account.pk for account in chosen} != set(wish.to):
         raise WrongStateError("Choose at least one other account, of those that exist.")
     for account in chosen:
@@ -111,7 +120,6 @@ def _locked_accounts(run: Run, wish: Wish, sources: Sequence[int], by: User | No
             require_touch(account, by, Role.SEND)
         if why := why_not(run, account):
             raise WrongStateError(why)
-    return accounts
 
 
 def _share(run: Run, split: Split, accounts: dict[int, Account]) -> None:

@@ -1,7 +1,7 @@
 """Shows a hand-over before it is made: what would move, and both forecasts, to stay and to hand over (SPEC S8)."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -46,9 +46,20 @@ def choices_for(run: Run, by: User) -> list[Account]:
     return sorted(found, key=lambda account: (account.pk in mine, account.name, account.pk))
 
 
-def preview(run: Run, wish: Wish, *, now: datetime) -> Preview:
+def choices_for_all(runs: Sequence[Run], by: User, *, but: int | None = None) -> list[Account]:
+    """Return the accounts to which all of these runs may be handed over, except for `but`."""
+    if not runs:
+        return []
+    rest = [{account.pk for account in choices_for(run, by)} for run in runs[1:]]
+    first = choices_for(runs[0], by)
+    return [each for each in first if each.pk != but and all(each.pk in found for found in rest)]
+
+
+def preview(run: Run, wish: Wish, *, now: datetime, by: User | None = None) -> Preview:
     """Return what a hand-over would do now; nothing is changed."""
     move.refuse_ended(run)
+    chosen = list(Account.objects.filter(pk__in=wish.to).defer("credentials", "webhook"))
+    move.refuse_unable(run, chosen, wish, by)
     sources = move.sources_of(run, wish)
     split = count(run, wish, sources, now=now)
     names = {account.pk: account for account in Account.objects.filter(pk__in={*split.moves, *split.left})}

@@ -35,7 +35,7 @@ class Stays(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The wish of a person: the accounts to move to, whether known people go too, and from which account, if not all."""
+    """The wish of a person: to which accounts, whether known people go too, and from which account, if not all."""
 
     to: Sequence[int]
     known: bool = False

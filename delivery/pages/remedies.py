@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F, Window
+from django.db.models import Exists, F, OuterRef, Window
 from django.db.models.functions import RowNumber
 from django.urls import reverse
 
@@ -40,11 +40,13 @@ def remedies_of_all(runs: Sequence[Run], user: User) -> dict[int, list[Remedy]]:
     every = {account.pk: account for found in accounts.values() for account in found}
     able = allowed_actions([*every.values()], user) if every else {}
     managed = _managed([*every], user) if every else set()
+    others = _with_others(runs) if every else set()
     found: dict[int, list[Remedy]] = {run.pk: [] for run in runs}
     for run in runs:
         if run.pk in paused:
             mine = accounts.get(run.pk, [])
-            found[run.pk] = [*_of_accounts(mine, able), *_of_the_reason(run, mine, managed)]
+            given = _of_hand_over(run) if run.pk in others else ()
+            found[run.pk] = [*_of_accounts(mine, able), *_of_the_reason(run, mine, managed), *given]
     return found
 
 
@@ -76,6 +78,25 @@ def _of_the_reason(run: Run, accounts: Sequence[Account], managed: Collection[in
                 yield Remedy(label=f"Limits of {account}", url=url, icon="gauge")
         case PauseReason.WINDOW_CLOSED:
             yield Remedy(label="Widen the hours", url=reverse("runs:hours", args=[run.pk]), icon="clock")
+
+
+def _of_hand_over(run: Run) -> Iterator[Remedy]:
+    """Yield the link to hand the rest over, where other accounts would send what this one cannot."""
+    if run.pending and run.pause_reason != PauseReason.ERROR_RATE:
+        yield Remedy(label="Hand over", url=reverse("runs:hand_over", args=[run.pk]), icon="accounts")
+
+
+def _with_others(runs: Sequence[Run]) -> set[int]:
+    """Return the runs whose owner has an active account on the same channel that is none of the run's."""
+    mine = RunAccount.objects.filter(run=OuterRef("pk"))
+    others = Account.objects.filter(
+        owner=OuterRef("owner"),
+        status=Account.Status.ACTIVE,
+        archived_at=None,
+        channel=OuterRef("reminder__channel"),
+    ).exclude(pk__in=RunAccount.objects.filter(run=OuterRef(OuterRef("pk"))).values("account"))
+    rows = Run.objects.filter(Exists(mine), Exists(others), pk__in=[run.pk for run in runs])
+    return set(rows.values_list("pk", flat=True))
 
 
 def _of_errors(run: Run) -> Iterator[Remedy]:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from delivery.pages import account, adding, editing, listing, pairing, steering
+from delivery.pages import account, adding, editing, hand_over, listing, pairing, steering
 
 app_name = "accounts"
 urlpatterns = [
@@ -15,6 +15,7 @@ urlpatterns = [
     path("<int:pk>/limits/", editing.limits, name="limits"),
     path("<int:pk>/pause/", steering.pause, name="pause"),
     path("<int:pk>/resume/", steering.resume, name="resume"),
+    path("<int:pk>/hand-over/", hand_over.of_account, name="hand_over"),
     path("<int:pk>/connect/", steering.connect, name="connect"),
     path("<int:pk>/check/", steering.check, name="check"),
     path("<int:pk>/domain/", steering.check_domain, name="check_domain"),

@@ -63,6 +63,7 @@ class Things:
         target = RunTargetFactory.create(run=run, recipient=recipient, account=account, unconfirmed=True)
         self.ids = {
             "accounts": account.pk,
+            "other account": AccountFactory.create(owner=self.owner).pk,
             "recipients": recipient.pk,
             "tags": tag.pk,
             "reminders": reminder.pk,
@@ -97,6 +98,8 @@ class Things:
     def _bodies(self) -> Iterator[tuple[str, Any]]:
         ids = self.ids
         yield "PUT /accounts/{pk}/limits/{action}", {"per_day": 5}
+        for noun in ("accounts", "runs"):
+            yield f"POST /{noun}/{{pk}}/hand-over", {"to": [ids["other account"]]}
         yield "PUT /accounts/{pk}/working-hours", {"start_hour": 9, "end_hour": 17, "days": [0, 1, 2]}
         yield (
             "POST /recipients",

@@ -36,6 +36,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "forecast": forecast_run(found, now=timezone.now()),
         "may_touch": may_touch(found, request.user, Role.SEND),
         "actions": suiting(found),
+        "hands_over": found.status in OPEN_RUN and found.canceled_at is None and found.pending > 0,
         "target_actions": list(TARGET_ACTIONS.values()),
         "targets": listed,
         "page": listed.page,

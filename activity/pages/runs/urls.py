@@ -1,12 +1,13 @@
 from django.urls import path
 
-from activity.pages.runs import actions, decisions, hours, page
+from activity.pages.runs import actions, decisions, hand_over, hours, page
 from delivery.run_actions import ACTIONS, BATCHES, TARGET_ACTIONS
 
 app_name = "runs"
 urlpatterns = [
     path("<int:pk>/", page.run, name="page"),
     path("<int:pk>/progress", page.progress, name="progress"),
+    path("<int:pk>/hand-over", hand_over.hand_over, name="hand_over"),
     path("<int:pk>/hours", hours.hours, name="hours"),
     path("<int:pk>/results.csv", page.run_results, name="results"),
     *(path(f"<int:pk>/{verb}", actions.act, {"verb": verb}, name=verb) for verb in ACTIONS),

@@ -4,14 +4,17 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from redis import Redis
 
 from accounts.models import User
 from delivery.models import Run, RunTarget
+from reminders.fire import fire
 from tests.api.program import Program, problem_of
 from tests.factories import (
     AccountFactory,
     AttemptFactory,
     InboundFactory,
+    RecipientFactory,
     ReminderFactory,
     RunAccountFactory,
     RunFactory,
@@ -146,3 +149,19 @@ def test_messages_that_came_back_are_counted_and_say_why(program: Program, owner
     assert program.get(f"/runs/{run.pk}")["returned"] == 1
     (target,) = program.get(f"/runs/{run.pk}/targets")["items"]
     assert (target["status"], target["return_kind"], target["return_reason"]) == ("sent", "temporary", "463")
+
+
+def test_a_run_is_handed_over_after_both_forecasts(program: Program, owner: User, redis: Redis) -> None:
+    account, other = AccountFactory.create_batch(2, owner=owner)
+    people = RecipientFactory.create_batch(3, owner=owner)
+    run = fire(
+        ReminderFactory.create(owner=owner, accounts=[account], recipients=people, around_the_clock=True)
+    )
+    shown = program.post(f"/runs/{run.pk}/hand-over", {"to": [other.pk]})
+    assert (shown["done"], shown["previews"][0]["moves"]) == (False, {str(other.pk): 3})
+    assert shown["previews"][0]["handed_over"]["fits"] is True
+    done = program.post(f"/accounts/{account.pk}/hand-over", {"to": [other.pk], "confirmed": True})
+    assert (done["done"], done["moved"], done["refused"]) == (True, 3, [])
+    assert set(run.targets.values_list("account_id", flat=True)) == {other.pk}
+    unknown = {"to": [999_999], "confirmed": True}
+    assert problem_of(program.ask("POST", f"/runs/{run.pk}/hand-over", unknown))["status"] == 409
