@@ -7,5 +7,7 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts import login  # noqa: PLC0415 - needs the models
+        from accounts.recipients import erased  # noqa: PLC0415
 
         login.watch()
+        erased.watch()

@@ -43,6 +43,7 @@ ACTIONS: Mapping[str, str] = {
     "account.webhook_renewed": "renewed an account's webhook address",
     "sending.stopped": "stopped sending",
     "sending.started": "started sending again",
+    "sending.decided": "decided what was sent before a restore",
     # reminders
     "reminder.added": "added a reminder",
     "reminder.changed": "changed a reminder",

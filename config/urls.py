@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calendar/", include("reminders.pages.calendar_urls")),
     path("runs/", include("activity.pages.runs.urls")),
     path("follow-ups/", include("reminders.pages.follow_up_urls")),
+    path("recipients/", include("activity.pages.privacy_urls")),
     path("recipients/", include("accounts.pages.urls")),
     path("accounts/", include("delivery.pages.urls")),
     path("sending/", sending, name="sending"),

@@ -6,6 +6,7 @@ from django.db import connection
 
 from accounts.imports.progress import Reporter
 from accounts.models import Import
+from accounts.recipients.erased import keep_out
 
 CHUNK = 5_000
 
@@ -64,6 +65,18 @@ FROM accounts_importrow WHERE job_id = %(job)s
 """
 
 
+ADDED = """
+SELECT address, saved_as FROM accounts_importrow
+WHERE job_id = %(job)s AND number > %(after)s AND number <= %(upto)s AND outcome = 'added'
+"""
+
+
+def _keep_out(job: Import, cursor: Any, chunk: dict[str, Any]) -> None:
+    """Opt out those who were added by this part of the file and had been erased."""
+    cursor.execute(ADDED, chunk)
+    keep_out(job.owner_id, job.channel, dict(cursor.fetchall()))
+
+
 def save(job: Import) -> None:
     """Add or update the recipient of every good row, inside the caller's transaction."""
     names: dict[str, Any] = {
@@ -88,6 +101,7 @@ def save(job: Import) -> None:
             cursor.execute(statement, chunk)
             if tagged:
                 cursor.execute(TAG, chunk)
+            _keep_out(job, cursor, chunk)
             reporter.tell(rows=min(after + CHUNK, last), share=min((after + CHUNK) / last, 1.0))
         cursor.execute(LEFT, names)
         cursor.execute(COUNT, names)

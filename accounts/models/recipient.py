@@ -109,6 +109,12 @@ class Recipient(models.Model):
 
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)
+    erased_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When everything about this person was erased. Of the address a keyed hash stays.",
+    )
 
     objects = RecipientQuerySet.as_manager()
 
@@ -117,7 +123,7 @@ class Recipient(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["owner", "channel", "address"], name="recipient_once"),
             models.CheckConstraint(
-                condition=canonical_address(),
+                condition=canonical_address() | Q(erased_at__isnull=False, address__startswith="erased:"),
                 name="recipient_address_canonical",
                 violation_error_message="The address is not in the form that its channel asks for.",
             ),
@@ -147,6 +153,9 @@ class Recipient(models.Model):
                 condition=Q(cooldown_until__isnull=False),
                 name="recipient_cooling_down",
             ),
+            models.Index(
+                fields=["owner", "channel"], condition=Q(erased_at__isnull=False), name="recipient_erased"
+            ),
             GinIndex(SearchVector("name", "address", config="simple"), name="recipient_search"),
         ]
 
@@ -160,6 +169,8 @@ class Recipient(models.Model):
         """Bring the address into its canonical form: forms and the admin call this before they look for duplicates."""
         if not self.address or self.channel not in Channel.values or self.owner_id is None:
             return
+        if self.erased_at is not None:
+            raise ValidationError("This person was erased. Add the address again as a new recipient.")
         try:
             found = canonical(self.channel, self.address, region=region_of(self.owner))
         except BadAddressError as refusal:

@@ -24,6 +24,12 @@ class SendingStop(models.Model):
     stopped_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
+    restored_to = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="After a restore, the moment of the restored data, until a person has decided about the messages "
+        "that may have been sent since then. Sending cannot be started before.",
+    )
     ended_at = models.DateTimeField(null=True, blank=True)
     ended_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"

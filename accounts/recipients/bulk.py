@@ -14,6 +14,7 @@ from psycopg.errors import LockNotAvailable
 from accounts.addresses import BadAddressError, canonical
 from accounts.imports.save import LOCK
 from accounts.models import Account, User
+from accounts.recipients.erased import keep_out
 from accounts.regions import region_of
 from audit.record import record
 
@@ -66,6 +67,9 @@ def put(owner: User, rows: Sequence[Given]) -> list[Result]:
     good = {row.key: row for row in read if not row.problem}
     saved = _save(owner, list(good.values())) if good else {}
     _tag(owner, good, saved)
+    for channel in {channel for channel, _ in saved}:
+        new = {address: pk for (its, address), (pk, made) in saved.items() if made and its == channel}
+        keep_out(owner.pk, channel, new)
     if saved:
         added = sum(made for _, made in saved.values())
         counts = {"added": added, "changed": len(saved) - added, "ids": _ends(pk for pk, _ in saved.values())}

@@ -14,12 +14,17 @@ from accounts.recipients.change import change
 from accounts.recipients.consent_actions import ACTIONS
 from accounts.recipients.filters import RecipientFilter
 from accounts.recipients.states import state_now
+from activity.privacy.erase import erase
+from activity.privacy.export import export
 from api.access import MANAGE, READ, person_of
 from api.paging import page
 from api.problems import refusal
 from api.routes.rows import owner_for, seen, touched
 from api.schemas.base import Id, Page
 from api.schemas.recipients import (
+    Erased,
+    Erasure,
+    PersonData,
     Reason,
     RecipientChanged,
     RecipientResult,
@@ -104,6 +109,23 @@ def unarchive_recipient(request: HttpRequest, pk: Path[Id]) -> RecipientShown:
     """Bring an archived recipient back."""
     add.unarchive(touched(Recipient.objects.all(), request, pk, Role.WRITE), by=person_of(request))
     return show_again(pk)
+
+
+@router.get("/{int:pk}/data", response=PersonData, auth=MANAGE)
+def export_recipient(request: HttpRequest, pk: Path[Id]) -> PersonData:
+    """Return everything about one person: the recipient, messages, replies, consent and changes. It is recorded."""
+    found = export(seen(Recipient.objects.all(), request, pk), by=person_of(request))
+    return PersonData(data=found)
+
+
+@router.post("/{int:pk}/erase", response=Erased, auth=MANAGE)
+def erase_recipient(request: HttpRequest, pk: Path[Id], body: Erasure) -> Erased:  # noqa: ARG001
+    """Erase everything about one person; a keyed hash of the address stays, so that nothing is sent there again.
+
+    It cannot be undone. Counts of runs stay.
+    """
+    recipient = touched(Recipient.objects.all(), request, pk, Role.MANAGE)
+    return Erased(id=pk, erased=erase(recipient, by=person_of(request)))
 
 
 @router.post("/{int:pk}/{action}", response=RecipientShown, auth=MANAGE)

@@ -161,3 +161,22 @@ class TaggedCount(Shown):
 
     added: int
     removed: int
+
+
+class Erasure(Asked):
+    """The confirmation that everything about a person is erased."""
+
+    confirmed: Literal[True] = Field(description="It cannot be undone.")
+
+
+class Erased(Shown):
+    """How many rows of each kind were deleted or emptied."""
+
+    id: int
+    erased: dict[str, int]
+
+
+class PersonData(Shown):
+    """Everything about one person, in sections."""
+
+    data: dict[str, Any]

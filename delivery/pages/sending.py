@@ -50,7 +50,11 @@ def _turn(request: HttpRequest, user: User) -> None:
         else get_object_or_404(owners_for(user, Role.SEND), pk=key if key.isdecimal() else 0)
     )
     if request.POST.get("to") == "start":
-        done, told = stop_sending.start(owner, by=user), "Sending continues."
+        try:
+            done, told = stop_sending.start(owner, by=user), "Sending continues."
+        except stop_sending.UndecidedError as error:
+            messages.error(request, str(error))
+            return
     else:
         reason = request.POST.get("reason", "").replace("\0", "").strip()
         done, told = (

@@ -90,10 +90,15 @@ def stop(owner: User | None, *, reason: str = "", by: User | None = None) -> boo
     return made
 
 
+class UndecidedError(PermissionDenied):
+    """Sending cannot be started yet: a restore left messages of which nobody has said whether they were sent."""
+
+
 def start(owner: User | None, *, by: User | None = None) -> bool:
-    """Start sending again; return False if nothing was stopped."""
+    """Start sending again; return False if nothing was stopped. Raise UndecidedError after a restore."""
     _require(owner, by)
     with transaction.atomic():
+        _require_decided(owner)
         ended = SendingStop.objects.filter(owner=owner, ended_at=None).update(
             ended_at=timezone.now(), ended_by=by
         )
@@ -106,6 +111,37 @@ def start(owner: User | None, *, by: User | None = None) -> bool:
     if ended:
         log.warning("sending_started", owner=str(owner or "everybody"), by=str(by or ""))
     return bool(ended)
+
+
+def _require_decided(owner: User | None) -> None:
+    rows = SendingStop.objects.filter(owner=owner, ended_at=None, restored_to__isnull=False)
+    if restored := rows.first():
+        raise UndecidedError(
+            f"This installation was restored to {restored.restored_to:%Y-%m-%d %H:%M:%S} UTC. Messages may have been "
+            "sent since then, and would be sent again. Decide first: `manage.py after_restore --apply` marks them as "
+            "unconfirmed, `manage.py after_restore --nothing-was-sent` lets all of them be sent."
+        )
+
+
+def restored(at: datetime) -> None:
+    """Record that the database was restored to a moment: all sending is stopped until somebody has decided."""
+    reason = f"Restored from a backup of {at:%Y-%m-%d %H:%M} UTC"
+    row, made = SendingStop.objects.get_or_create(
+        owner=None, ended_at=None, defaults={"reason": reason, "restored_to": at}
+    )
+    if not made:
+        row.restored_to = at
+        row.save(update_fields=["restored_to"])
+
+
+def decided() -> None:
+    """Record that a person has decided: sending may be started."""
+    SendingStop.objects.filter(owner=None, ended_at=None).update(restored_to=None)
+
+
+def waits_for_decision() -> SendingStop | None:
+    """Return the stop of a restore after which nobody has decided yet."""
+    return SendingStop.objects.filter(owner=None, ended_at=None, restored_to__isnull=False).first()
 
 
 def may_stop(owner: User | None, user: User) -> bool:

@@ -110,6 +110,7 @@ class Things:
         )
         yield "PATCH /recipients/{pk}", {"name": "Another name"}
         yield "POST /recipients/{pk}/{action}", {"how": "They asked by phone."}
+        yield "POST /recipients/{pk}/erase", {"confirmed": True}
         yield "POST /tags", {"name": "New", "owner": self.owner.pk}
         yield "PATCH /tags/{pk}", {"name": "Renamed"}
         yield "POST /tags/{pk}/recipients", {"add": [ids["recipients"]]}

@@ -58,6 +58,11 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
         ),
         "It is about two tables that the release before does not know.",
     ),
+    ("accounts", "0031_erased_people"): {
+        "adds the rule recipient_address_canonical to accounts_recipient": (
+            "It is looser than the one that it replaces, by the hashes of erased people, who are opted out."
+        ),
+    },
     ("accounts", "0014_caps_of_long_spans"): {
         "adds the rule limit_of_long_spans_at_least_one to accounts_limit": (
             "It is about columns that the release before does not write; empty ones keep the rule."

@@ -1,0 +1,1 @@
+"""Everything about one person: as a file for them, and erased when they ask for it."""
