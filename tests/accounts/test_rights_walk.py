@@ -175,6 +175,7 @@ class World:
             "recipients:import": ImportFactory.create(owner=owner, status=Import.Status.DONE).pk,
             "recipients:tag": TagFactory.create(owner=owner).pk,
             "recipients": recipient.pk,
+            "privacy": recipient.pk,
             "reminders:media": media.pk,
             "runs": run.pk,
             "sources": SourceFactory.create(queue__owner=owner, sheet=True).pk,
