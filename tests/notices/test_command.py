@@ -5,10 +5,12 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django_celery_beat.models import PeriodicTask
 
 from accounts.models import User
 from activity.models import Notification
 from activity.notify import tell
+from config.celery import app
 from notices import tasks
 from notices.models import NoticeAddress
 from tests.notices.services import Services
@@ -42,3 +44,9 @@ def test_the_tasks_of_the_workers_do_the_same(channel: NoticeAddress, chat: Serv
     tasks.deliver(channel.pk)
     tasks.forget()
     assert [body["title"] for body in chat.messages()] == ["Reminder not delivered"]
+
+
+def test_beat_starts_the_tasks_by_itself() -> None:
+    planned = PeriodicTask.objects.filter(task__startswith="notices.").values_list("task", "interval__every")
+    assert sorted(planned) == [("notices.forget", 600), ("notices.go_on", 5)]
+    assert {task for task, _ in planned} <= set(app.tasks)
