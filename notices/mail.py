@@ -25,7 +25,7 @@ def send(address: str, text: Text, *, message: UUID) -> Reply:
         return Reply(good=False, problem=NONE_SET)
     mail = EmailMessage(
         subject=" ".join(text.title.split()),
-        body=text.body,
+        body=text.body + _footer(),
         to=[address],
         headers={
             "Message-ID": f"<{message.hex}@{_domain()}>",
@@ -42,6 +42,11 @@ def send(address: str, text: Text, *, message: UUID) -> Reply:
         found = describe_connection_error(error, settings.EMAIL_HOST, settings.EMAIL_PORT, Step.CONNECT)
         return Reply(good=False, problem=found)
     return Reply(good=True)
+
+
+def _footer() -> str:
+    site = settings.PUBLIC_URL
+    return f"\n\nWhat arrives here, and when: {site}/notifications/settings/" if site else ""
 
 
 def _domain() -> str:

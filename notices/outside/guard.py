@@ -50,7 +50,7 @@ REFUSED = frozenset(
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Beside Python's own modules: the time zones, and the authorities that sign certificates.
 READABLE = ("/usr/share/zoneinfo", "/etc/ssl", "/usr/share/ca-certificates", "/etc/pki")
-MEMORY, FILES, PROCESSOR_SECONDS = 768 * 2**20, 64, 20
+MEMORY, FILES, PROCESSOR_SECONDS = 256 * 2**20, 64, 20
 
 
 class RefusedError(OSError):

@@ -1,5 +1,6 @@
 """Chat services and a mail server on loopback, which speak as the real ones do, for real clients."""
 
+import contextlib
 import email
 import email.policy
 import json
@@ -35,6 +36,7 @@ class Services:
     port: int = 0
     status: int = 200
     location: str = ""
+    megabytes: int = 0  # that follow an answer
     before: Callable[[], None] = lambda: None
     requests: list[Request] = field(default_factory=list)
 
@@ -68,9 +70,12 @@ def services(tls: ssl.SSLContext | None = None) -> Iterator[Services]:
             self.send_response(found.status)
             if found.location:
                 self.send_header("Location", found.location)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body) + found.megabytes * 2**20))
             self.end_headers()
             self.wfile.write(body)
+            with contextlib.suppress(OSError):  # the client had enough
+                for _ in range(found.megabytes):
+                    self.wfile.write(b"x" * 2**20)
 
         do_GET = do_POST = do_PUT = _answer  # noqa: N815 - named by http.server
 

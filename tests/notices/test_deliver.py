@@ -52,14 +52,21 @@ def test_a_service_gets_the_notice_with_its_link(
     assert not serve(channel)
 
 
-def test_a_mailbox_gets_a_mail(mailed: NoticeAddress, mails: Mailbox) -> None:
+def test_a_mailbox_gets_a_mail_that_says_where_it_is_changed(
+    mailed: NoticeAddress, mails: Mailbox, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = SITE
     NoticeFactory.create(address=mailed, title="Reminder\npaused")
     assert serve(mailed)
     [mail] = mails.mails
     assert (mail["To"], mail["From"]) == ("ann@example.com", "paceline@example.com")
     assert mail["Subject"] == "Reminder paused"
     assert mail["Auto-Submitted"] == "auto-generated"
-    assert "3 of 10 groups delivered." in mail.get_content()
+    assert mail.get_content().splitlines() == [
+        "3 of 10 groups delivered.",
+        "",
+        f"What arrives here, and when: {SITE}/notifications/settings/",
+    ]
 
 
 def test_what_came_meanwhile_goes_in_one_message_in_its_order(

@@ -115,6 +115,11 @@ def test_a_service_that_never_ends_is_ended(chat: Services, monkeypatch: pytest.
         over.set()
 
 
+def test_a_service_that_answers_without_end_takes_no_more_memory_than_it_may(chat: Services) -> None:
+    chat.megabytes = 2_000
+    assert send(f"json://{chat.place}/").problem == "the service's answer cannot be read"
+
+
 class TestNetworks:
     """The network rule holds for the connection, however the address is written."""
 
