@@ -23,10 +23,12 @@ from delivery.lifecycle.steps import (
     set_out,
     settle_if_done,
     skip_pending,
+    state_of,
+    stop_for,
     window_of,
 )
 from delivery.limits import full_days
-from delivery.models import Run, RunTarget
+from delivery.models import Run, RunAccount, RunTarget
 from delivery.sentences import run_summary
 from delivery.states import SETTLED_RUN, PauseReason, RunStatus, TargetStatus
 from delivery.window import CloseMove, Missed, is_open, on_close, on_fire, opens_at
@@ -118,6 +120,10 @@ def close_window(run: Run) -> Run:
 
 
 def _close(run: Run, now: datetime, opening: datetime) -> None:
+    if (account := _waits_alone(run)) is not None:
+        RunAccount.objects.filter(run=run).update(waits=False)
+        stop_for(run, account, account.status_reason or state_of(account))
+        return
     first = full_days.first_planned(run)
     later = first is not None and first > now
     full = later and bool(full_days.full_accounts(run, now=now))
@@ -148,6 +154,15 @@ def _close(run: Run, now: datetime, opening: datetime) -> None:
         run.opens_at = (first if full else opening) if move is CloseMove.CARRY_ON else None
         reason = PauseReason.DAILY_CAP if full else PauseReason.WINDOW_CLOSED
         hold(run, reason, run_summary.window_closed(run), opens_at=run.opens_at)
+
+
+def _waits_alone(run: Run) -> Account | None:
+    """Return the account for which all that is left of a run waits, after the others have sent theirs."""
+    left = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING).order_by()
+    ids = set(left.values_list("account_id", flat=True).distinct())
+    waiting = Account.objects.filter(run_accounts__run=run, run_accounts__waits=True).order_by("pk")
+    found = {account.pk: account for account in waiting.defer("credentials")}
+    return next(iter(found.values())) if ids and ids <= set(found) else None
 
 
 @transaction.atomic

@@ -1,9 +1,10 @@
 """Handing over the rest of a run: what moves, what stays, and what follows."""
 
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import time_machine
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
@@ -16,9 +17,9 @@ from delivery.hand_over.move import hand_over, runs_of
 from delivery.hand_over.split import Split, Stays, Wish
 from delivery.lifecycle import WrongStateError
 from delivery.models import Run, RunAccount, RunTarget
-from delivery.states import AccountStatus, PauseReason, RunStatus
+from delivery.states import AccountStatus, PauseReason, RunStatus, TargetStatus
 from reminders.fire import fire
-from tests.delivery.stage import add_up
+from tests.delivery.stage import add_up, becomes
 from tests.factories import (
     AccountFactory,
     AttemptFactory,
@@ -147,6 +148,29 @@ def test_those_who_stay_with_a_stopped_account_wait_and_hold_up_nobody(
     lifecycle.start_account(office)
     share.refresh_from_db()
     assert not share.waits
+
+
+def test_a_run_pauses_for_its_account_when_only_those_who_stayed_are_left(
+    office: Account, shop: Account
+) -> None:
+    people = RecipientFactory.create_batch(2, owner=office.owner)
+    ContactFactory.create(recipient=people[0], account=office)
+    with time_machine.travel(datetime(2026, 3, 11, 10, tzinfo=UTC), tick=False) as clock:
+        made = ReminderFactory.create(
+            owner=office.owner, accounts=[office], recipients=people, window_start_hour=6, window_end_hour=18
+        )
+        run = fire(made)
+        flag(office)
+        hand_over(run, Wish(to=[shop.pk]))
+        run.refresh_from_db()
+        becomes(run, TargetStatus.SENT)
+        sent = run.targets.get(status=TargetStatus.SENT)
+        RunTarget.objects.filter(pk=sent.pk).update(account=shop)
+        RunTarget.objects.filter(run=run, status=TargetStatus.PENDING).update(account=office)
+        clock.shift(timedelta(hours=9))
+        run = lifecycle.close_window(run)
+    assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.ACCOUNT_FLAGGED)
+    assert not RunAccount.objects.filter(run=run, waits=True).exists()
 
 
 def test_a_run_that_a_person_paused_stays_paused(office: Account, shop: Account) -> None:
