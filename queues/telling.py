@@ -43,10 +43,10 @@ class Told:
         return hashlib.sha256(said.encode()).hexdigest()
 
 
-def to_tell(queue: Queue, *, source: str, limit: int = 500) -> list[Told]:
-    """Return up to `limit` items of a source whose rows say something else than they should, the oldest first."""
+def to_tell(queue: Queue, *, source: str, limit: int = 500, after: int = 0) -> list[Told]:
+    """Return items of a source whose rows say something else than they should, behind this one, the oldest first."""
     found = []
-    for each, last in _all(Item.objects.filter(queue=queue, source=source)):
+    for each, last in _all(Item.objects.filter(queue=queue, source=source, pk__gt=after)):
         if each.mark != last:
             found.append(each)
             if len(found) == limit:

@@ -115,6 +115,9 @@ def end(reading: Reading) -> None:
     again = timedelta(minutes=source.every_minutes)
     if missing.to_confirm(source):
         again = min(again, missing.CONFIRMED_AFTER)
+    asked = Source.objects.filter(pk=source.pk).values_list("next_read_at", flat=True).first()
+    if asked is not None and asked > read.started_at:
+        again = timedelta()  # somebody wanted it read, or chose other columns, while it was being read
     Source.objects.filter(pk=source.pk).update(
         next_read_at=now + again, failing_since=None, failures=0, trouble="", title=_title(reading)
     )

@@ -16,7 +16,7 @@ from activity.notify import tell as notify
 from delivery.transports.networks.names import on_behalf_of
 from queues.models import Source
 from queues.sources import reading, writing
-from queues.sources.opening import opened, zone_of
+from queues.sources.opening import columns, opened, zone_of
 from queues.sources.reading import Reading
 from queues.sources.tables import Schema, Table
 from queues.sources.troubles import StoppedError, TroubleError, WaitError
@@ -40,6 +40,9 @@ class Shift:
         self.source, self.table, self._lease = source, table, lease
         self._reading: Reading | None = None
         self._schema: Schema | None = None
+        self._told = (
+            0  # up to this item all rows were told in this shift: not all are compared for each batch
+        )
         self.steps = 0
 
     def step(self) -> bool:
@@ -68,9 +71,15 @@ class Shift:
             return False
         began = time.monotonic()
         schema = self._known_schema()
-        done = writing.tell(self.source, self.table, schema, zone_of(self.source, schema))
+        zone = zone_of(self.source, schema)
+        done = writing.tell(self.source, self.table, schema, zone, after=self._told)
         if done.more and not done.later:
+            self._told = done.last
             return True
+        if self._told and not done.later:
+            self._told = 0  # those before it may have news by now
+            return True
+        self._told = 0
         # To look through a large queue takes a while: it is looked at so seldom that it stays a small part of the time.
         took = timedelta(seconds=time.monotonic() - began) if not done.written else timedelta()
         pause = AFTER_CONFLICT if done.later else max(TELL_EVERY, 20 * took)
@@ -86,7 +95,7 @@ class Shift:
         source = self.source
         if source.next_read_at is None or source.next_read_at > timezone.now():
             return False
-        if self._reading is None:
+        if self._reading is None or self._reading.columns != columns(source):
             self._reading = reading.begin(source, self.table)
         self._reading.source = source
         more = reading.step(self._reading)

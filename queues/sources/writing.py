@@ -20,7 +20,7 @@ from queues.sources.tables import Change, Ended, Holds, Schema, Table, Value, Wr
 from queues.states import LABELS
 from queues.telling import Told
 
-AT_A_TIME: Mapping[str, int] = {Source.Kind.NOTION: 20, Source.Kind.SHEET: 500}
+AT_A_TIME: Mapping[str, int] = {Source.Kind.NOTION: 20, Source.Kind.SHEET: 1_000}
 NOT_TAKEN = "Not taken"
 WORDS = (*LABELS.values(), NOT_TAKEN)
 LONGEST_REPLY, LONGEST_ERROR = 2_000, 500
@@ -41,14 +41,15 @@ class Round:
     written: int = 0
     more: bool = False
     later: bool = False
+    last: int = 0  # the last item that was looked at, where more follow
 
 
-def tell(source: Source, table: Table, schema: Schema, zone: str) -> Round:
-    """Write the next rows that show something else than they should."""
+def tell(source: Source, table: Table, schema: Schema, zone: str, *, after: int = 0) -> Round:
+    """Write the next rows that show something else than they should, behind this item."""
     chosen, most = columns(source), AT_A_TIME[source.kind]
     if not chosen.tells:
         return Round()
-    wishes = _wishes(source, most)
+    wishes = _wishes(source, most, after)
     _note([(wish, None) for wish in wishes if wish.row is None], zone, chosen)
     to_write = [wish for wish in wishes if wish.row is not None]
     ended: list[tuple[Wish, Written | None]] = []
@@ -59,12 +60,13 @@ def tell(source: Source, table: Table, schema: Schema, zone: str) -> Round:
     finally:  # also where the service stops in between: what was written is known
         _note(ended, zone, chosen)
     later = any(written is not None and written.ended is Ended.LATER for _, written in ended)
-    return Round(written=len(ended), more=len(wishes) >= most, later=later)
+    last = max((wish.told.item_id for wish in wishes if wish.told is not None), default=0)
+    return Round(written=len(ended), more=len(wishes) >= most, later=later, last=last)
 
 
-def _wishes(source: Source, most: int) -> list[Wish]:
+def _wishes(source: Source, most: int, after: int) -> list[Wish]:
     """Return rows whose item has news, then rows that show something else for another reason."""
-    fresh = telling.to_tell(source.queue, source=source.key, limit=most)
+    fresh = telling.to_tell(source.queue, source=source.key, limit=most, after=after)
     rows = SourceRow.objects.filter(source=source, own_id__in=[told.own_id for told in fresh])
     by_id = {row.own_id: row for row in rows}
     wishes = [Wish(told=told, row=by_id.get(told.own_id)) for told in fresh]

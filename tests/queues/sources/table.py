@@ -87,6 +87,12 @@ def read_again(source: Source) -> Source:
     return work(source)
 
 
+def go_on(source: Source) -> Source:
+    """Let a pause pass, and do what was interrupted."""
+    Source.objects.filter(pk=source.pk).update(retry_at=None)
+    return work(source)
+
+
 def tell_again(source: Source) -> Source:
     """Look again for what is to be written back."""
     Source.objects.filter(pk=source.pk).update(next_tell_at=timezone.now(), retry_at=None)

@@ -25,6 +25,7 @@ from tests.queues.sources.table import (
     counts,
     fill_notion,
     fill_sheet,
+    go_on,
     items,
     last_read,
     line,
@@ -409,15 +410,15 @@ def test_a_half_read_withdraws_nothing_and_goes_on_where_it_was(
     def second_portion(asked: Asked) -> Answer | None:
         return notion_service.rate_limited(20) if "start_cursor" in asked.json() else None
 
-    for _ in range(3):
+    for let in (read_again, go_on, go_on):
         notion.spoil(second_portion, times=1)
-        read_again(notion_table)
+        let(notion_table)
         notion_table.refresh_from_db()
         assert notion_table.retry_at is not None
         assert last_read(notion_table).outcome == SourceRead.Outcome.READING
     assert open_items(notion_table) == 250
     notion.heal()
-    read_again(notion_table)
+    go_on(notion_table)
     assert last_read(notion_table).outcome == SourceRead.Outcome.DONE
     assert counts(notion_table) == {"rows": 250}
     # The first portion was not read again: two for the second, which was refused three times, and the third.
