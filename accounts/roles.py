@@ -43,6 +43,7 @@ OWNER_PATHS = {
     "delivery.TargetContent": "target__run__owner",
     "queues.Item": "queue__owner",
     "queues.QueueAccount": "queue__owner",
+    "queues.QueueImport": "queue__owner",
     "queues.SourceRead": "source__owner",
     "queues.SourceRow": "source__owner",
     "reminders.FollowUp": "recipient__owner",

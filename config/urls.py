@@ -21,6 +21,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("reminders/", include("reminders.pages.urls")),
     path("calendar/", include("reminders.pages.calendar_urls")),
     path("runs/", include("activity.pages.runs.urls")),
+    path("queues/", include("queues.pages.urls")),
     path("follow-ups/", include("reminders.pages.follow_up_urls")),
     path("recipients/", include("activity.pages.privacy_urls")),
     path("recipients/", include("accounts.pages.urls")),

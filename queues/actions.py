@@ -17,6 +17,7 @@ from accounts.addresses import BadAddressError, canonical
 from accounts.models import Account, Recipient, Role, User
 from accounts.regions import region_of
 from accounts.roles import require_touch
+from audit.record import record
 from delivery import conf, items
 from delivery.items import Content, NewTarget
 from delivery.models import RunTarget
@@ -121,7 +122,10 @@ def put(queue: Queue, entries: Sequence[Entry], *, source: str, by: User | None)
         taking.open_runs = lock_open(queue, known)
         _change_known(taking, taking.open_runs)
         _add_new(taking, taking.open_runs)
-    return [taking.results[place] for place in range(len(entries))]
+    results = [taking.results[place] for place in range(len(entries))]
+    if taken := sum(result.took in {Took.ADDED, Took.CHANGED} for result in results):
+        record("items.given", queue, by=by, note=f"{taken:,} from {source}")
+    return results
 
 
 def change(item: Item, entry: Entry, *, by: User | None) -> Item:
@@ -157,6 +161,8 @@ def withdraw(
         Item.objects.filter(pk__in=[item.pk for item in chosen], withdrawn_at__isnull=False).update(
             withdrawn_by=who
         )
+    if gone:
+        record("items.withdrawn", queue, by=by, note=f"{len(gone):,} items")
     return Done(done=len(gone), begun=len(open_ones) - len(gone))
 
 
@@ -174,6 +180,8 @@ def replan(queue: Queue, *, item_ids: Collection[int], planned_at: datetime | No
     at = _not_before(queue, planned_at)
     items.replan(dict.fromkeys(held, at))
     _settle_in(open_runs, moving, held)
+    if moving:
+        record("items.planned", queue, by=by, note=f"{len(moving):,} items")
     return Done(done=len(moving), begun=len(chosen) - len(moving))
 
 

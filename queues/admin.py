@@ -15,7 +15,7 @@ from accounts.models import Role, User
 from accounts.roles import touchable
 from delivery.models import TargetContent
 from queues import steering
-from queues.models import Item, Queue, QueueAccount, Source, SourceRead, SourceRow
+from queues.models import Item, Queue, QueueAccount, QueueImport, Source, SourceRead, SourceRow
 from queues.sources import manage
 from queues.sources.manage import BadSourceError
 from reminders.drafts import NotPossibleError
@@ -87,6 +87,22 @@ class QueueAccountAdmin(ViewAdmin[QueueAccount]):
     unread = ("account__credentials",)
     ordering = ("-id",)
     fields = ("queue", "account", "position")
+
+
+@admin.register(QueueImport)
+class QueueImportAdmin(ViewAdmin[QueueImport]):
+    """Imports of items: their numbers and the first wrong rows."""
+
+    list_display = ("id", "queue", "filename", "status", "saved_rows")
+    list_select_related = ("queue",)
+    ordering = ("-id",)
+    fields = (
+        ("queue", "made_by", "filename"),
+        ("status", "problem"),
+        ("counts", "saved_rows"),
+        "problems",
+        ("created_at", "started_at", "finished_at"),
+    )
 
 
 @admin.register(Item)

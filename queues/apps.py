@@ -8,7 +8,7 @@ class QueuesConfig(AppConfig):
     def ready(self) -> None:
         from queues import periodic  # noqa: PLC0415 - models are ready only now
 
-        for job in (periodic.plan_times, periodic.plan_sources):
+        for job in (periodic.plan_times, periodic.plan_imports, periodic.plan_sources):
             post_migrate.connect(
                 lambda job=job, **_: job(), sender=self, weak=False, dispatch_uid=job.__name__
             )

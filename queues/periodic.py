@@ -12,6 +12,15 @@ def plan_times() -> None:
     )
 
 
+def plan_imports() -> None:
+    plan(
+        "Paceline's imports of items",
+        task="queues.rescue_imports",
+        description="Starts imports of items again that a worker left.",
+        every=60,
+    )
+
+
 def plan_sources() -> None:
     plan(
         "Paceline's sources",

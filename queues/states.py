@@ -14,7 +14,9 @@ from delivery.states import TargetStatus
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from queues.models.item import ItemQuerySet
+    from django.db.models import QuerySet
+
+    from queues.models import Item
 
 
 class ItemState(StrEnum):
@@ -67,7 +69,7 @@ def condition(state: ItemState, now: "datetime") -> Q:
     }[state]
 
 
-def with_state(items: "ItemQuerySet") -> "ItemQuerySet":
+def with_state(items: "QuerySet[Item]") -> "QuerySet[Item]":
     """Add to items: `state`, `planned_for`, `sent_at`, `why`, and `replied_at` with `reply`."""
     now = timezone.now()
     whens = [When(condition(state, now), then=Value(state.value)) for state in ItemState]

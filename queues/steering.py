@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Role, User
 from accounts.roles import owners_for
+from audit.record import record
 from delivery import lifecycle
 from delivery.models import Run
 from delivery.states import IllegalMoveError, PauseReason, RunStatus
@@ -45,6 +46,7 @@ def create(owner: User, *, accounts: Sequence[Account], by: User, settings: Mapp
     queue.full_clean(exclude=["carrier"])
     queue.save()
     _set_accounts(queue, accounts)
+    record("queue.added", queue, by=by)
     return queue
 
 
@@ -58,6 +60,7 @@ def change(
         raise NotPossibleError(
             f"{queue} sends by {queue.get_channel_display()}: choose accounts of this channel."
         )
+    before = {name: getattr(queue, name) for name in SETTINGS}
     for name in SETTINGS:
         setattr(queue, name, settings.get(name, getattr(queue, name)))
     queue.full_clean(exclude=["carrier"])
@@ -65,6 +68,8 @@ def change(
     Reminder.objects.filter(pk=queue.carrier_id).update(name=queue.name)
     _set_accounts(queue, accounts)
     _change_hours(queue)
+    after = {name: getattr(queue, name) for name in SETTINGS}
+    record("queue.changed", queue, by=by, before=before, after=after)
     return queue
 
 
@@ -79,6 +84,7 @@ def pause(queue: Queue, *, by: User | None) -> Queue:
     for run in _open(queue):
         if run.status != RunStatus.PAUSED or run.goes_on_by_itself:
             lifecycle.pause(run, reason=PauseReason.OPERATOR, by=by, detail="Its queue is paused.")
+    record("queue.paused", queue, by=by)
     return queue
 
 
@@ -88,6 +94,7 @@ def resume(queue: Queue, *, by: User | None) -> tuple[Queue, list[str]]:
     queue = locked(queue, by)
     queue.paused_at = None
     queue.save(update_fields=["paused_at"])
+    record("queue.resumed", queue, by=by)
     refusals = []
     for run in _open(queue):
         if run.status == RunStatus.PAUSED:
@@ -105,6 +112,7 @@ def cancel(queue: Queue, *, by: User | None) -> int:
     runs = _open(queue)
     for run in runs:
         lifecycle.cancel(run, by=by)
+    record("queue.canceled", queue, by=by)
     return len(runs)
 
 
@@ -115,6 +123,7 @@ def archive(queue: Queue, *, by: User | None) -> Queue:
         raise NotPossibleError(f"{queue} still has items to send. Wait for them, or cancel them first.")
     queue.archived_at = queue.archived_at or timezone.now()
     queue.save(update_fields=["archived_at"])
+    record("queue.archived", queue, by=by)
     return queue
 
 
@@ -123,6 +132,7 @@ def unarchive(queue: Queue, *, by: User | None) -> Queue:
     queue = locked(queue, by)
     queue.archived_at = None
     queue.save(update_fields=["archived_at"])
+    record("queue.unarchived", queue, by=by)
     return queue
 
 

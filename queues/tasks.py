@@ -5,6 +5,7 @@ from random import Random
 from config.celery import app
 from delivery.engine import clock_reading
 from queues import keep_times
+from queues.imports import stages
 from queues.sources import dispatch, serve
 
 
@@ -22,3 +23,13 @@ def dispatch_sources() -> None:
 @app.task(name=dispatch.TASK, expires=60)
 def serve_source(source_id: int, lease: int) -> None:
     serve.serve(source_id, lease=lease, rng=Random())
+
+
+@app.task(name=stages.TASK)
+def import_items(job_id: int) -> None:
+    stages.work(job_id)
+
+
+@app.task(name="queues.rescue_imports", expires=50)
+def rescue_imports() -> None:
+    stages.rescue()

@@ -51,7 +51,7 @@ from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget, TargetContent
 from delivery.states import PauseReason, ReturnKind, RunStatus, TargetStatus
 from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences, Way
-from queues.models import Item, Queue, QueueAccount, Source, SourceRead, SourceRow
+from queues.models import Item, Queue, QueueAccount, QueueImport, Source, SourceRead, SourceRow
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 
 M = TypeVar("M", bound=Model)
@@ -603,6 +603,22 @@ class QueueAccountFactory(Factory[QueueAccount]):
 
     queue = SubFactory(QueueFactory, accounts=0)
     account = SubFactory(AccountFactory, owner=SelfAttribute("..queue.owner"))
+
+
+class QueueImportFactory(Factory[QueueImport]):
+    """A checked file of items. The file itself is made where a test uploads one."""
+
+    class Meta:
+        model = QueueImport
+
+    class Params:
+        done = Trait(status=QueueImport.Status.DONE, finished_at=now())
+
+    queue = SubFactory(QueueFactory)
+    filename = Sequence(lambda n: f"items-{n}.csv")
+    columns = LazyFunction(lambda: [{"title": "To", "means": "address", "variable": ""}])
+    status = QueueImport.Status.CHECKED
+    counts = LazyFunction(lambda: {"rows": 1, "bad": 0, "known": 0, "new": 1, "good": 1})
 
 
 class ItemFactory(Factory[Item]):

@@ -77,6 +77,12 @@ RECIPIENT_LOOKS: Mapping[str, Look] = {
     "converted": Look("check-circle", "Converted", Tone.GOOD),
 }
 
+ITEM_LOOKS: Mapping[str, Look] = {
+    "planned": Look("scheduled", "Planned", Tone.BUSY),
+    "in_doubt": Look("unconfirmed", "In doubt", Tone.DOUBT),
+    "withdrawn": Look("canceled", "Withdrawn", Tone.CALM),
+}
+
 FOLLOW_UP_LOOKS: Mapping[str, Look] = {"removed": Look("skipped", "Removed", Tone.CALM)}
 
 OUTCOME_LOOKS: Mapping[str, Look] = {
@@ -126,6 +132,7 @@ _PILLS: Mapping[str, Look] = (
     | dict(RECORD_LOOKS)
     | dict(OUTCOME_LOOKS)
     | dict(FOLLOW_UP_LOOKS)
+    | dict(ITEM_LOOKS)
     | dict(RECIPIENT_LOOKS)
     | dict(REMINDER_LOOKS)
     | dict(ACCOUNT_LOOKS)

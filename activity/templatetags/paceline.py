@@ -285,6 +285,7 @@ def field(bound: BoundField, optional: bool = False) -> dict[str, Any]:
 SECTIONS = (
     ("dashboard", "dashboard", "Dashboard"),
     ("reminders:list", "reminders", "Reminders"),
+    ("queues:list", "inbox", "Queues"),
     ("recipients:list", "recipients", "Recipients"),
     ("accounts:list", "accounts", "Accounts"),
     ("activity:list", "activity", "Activity"),

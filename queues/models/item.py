@@ -98,3 +98,10 @@ class Item(models.Model):
     def content(self) -> TargetContent:
         """Return what it says."""
         return self.target.content
+
+    @property
+    def words(self) -> str:
+        """Return the first words of what it says, for lists."""
+        content = self.content
+        texts = [content.subject, *(str(part.get("text", "")) for part in content.parts or ())]
+        return next((text for text in texts if text), "The text of the queue")

@@ -29,7 +29,9 @@ from tests.factories import (
     AccountFactory,
     DeliveryFactory,
     ImportFactory,
+    ItemFactory,
     MediaFactory,
+    QueueImportFactory,
     RecipientFactory,
     ReminderFactory,
     RunAccountFactory,
@@ -170,7 +172,11 @@ class World:
             run=run, recipient=recipient, account=account, unconfirmed=True
         ).pk
         self.delivery = DeliveryFactory.create(webhook=webhook).pk
+        item = ItemFactory.create(queue__owner=owner, target__recipient=recipient, target__run__pending=1)
         self.rows = {
+            "queues:item": item.pk,
+            "queues:import": QueueImportFactory.create(queue=item.queue, done=True).pk,
+            "queues": item.queue_id,
             "accounts": account.pk,
             "recipients:import": ImportFactory.create(owner=owner, status=Import.Status.DONE).pk,
             "recipients:tag": TagFactory.create(owner=owner).pk,

@@ -9,6 +9,7 @@ from tests.factories import (
     ItemFactory,
     QueueAccountFactory,
     QueueFactory,
+    QueueImportFactory,
     SourceFactory,
     SourceReadFactory,
     SourceRowFactory,
@@ -41,6 +42,7 @@ REFUSALS = [
     doubled(
         "an own id twice in one source", "item_once_per_source", ItemFactory, "queue", "source", "own_id"
     ),
+    changed("an import in an unknown stage", "queue_import_status_known", QueueImportFactory, status="lost"),
     changed("an item without an own id", "item_has_an_own_id", ItemFactory, own_id=""),
     changed("an item of an unknown priority", "item_priority_known", ItemFactory, priority=2),
     changed(
