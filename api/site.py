@@ -8,7 +8,19 @@ from api import description
 from api.door import serve, whole
 from api.errors import handle_in
 from api.parsing import StrictParser
-from api.routes import accounts, events, me, media, messages, recipients, reminders, runs, tags, webhooks
+from api.routes import (
+    accounts,
+    events,
+    me,
+    media,
+    messages,
+    queues,
+    recipients,
+    reminders,
+    runs,
+    tags,
+    webhooks,
+)
 
 
 class Api(NinjaAPI):
@@ -37,6 +49,7 @@ for path, router in {
     "/reminders": reminders.router,
     "/media": media.router,
     "/messages": messages.router,
+    "/queues": queues.router,
     "/runs": runs.router,
     "/attempts": events.attempts,
     "/replies": events.replies,

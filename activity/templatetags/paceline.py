@@ -297,5 +297,7 @@ def sections(context: Context) -> dict[str, Any]:
     """Return the navigation, with the section of this page marked."""
     match = getattr(context.get("request"), "resolver_match", None)
     here = (match.namespace or match.url_name) if match else ""
-    here = {"runs": "reminders", "calendar": "reminders", "follow_ups": "activity"}.get(here, here)
+    here = {"sources": "queues", "runs": "reminders", "calendar": "reminders", "follow_ups": "activity"}.get(
+        here, here
+    )
     return {"sections": [(url, name, title, name == here) for url, name, title in SECTIONS]}

@@ -9,7 +9,7 @@ from accounts.models.account import Action
 from api.schemas.base import Asked, Id, Leaving, ListAsked, Moment, Shown
 from delivery.states import RunStatus, TargetStatus
 
-RunKind = Literal["reminder", "second", "follow_up", "message"]
+RunKind = Literal["reminder", "second", "follow_up", "message", "queue"]
 AttemptOutcome = Literal[
     "sent",
     "rate_limited",

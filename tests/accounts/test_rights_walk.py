@@ -20,7 +20,7 @@ from redis import Redis
 
 from accounts.models import Account, Import, Recipient, Role, Tag, User
 from delivery.models import Run, RunTarget
-from queues.models import Source
+from queues.models import QueueImport, Source
 from reminders.models import Reminder
 from tests.api.program import Program
 from tests.api.things import Route, Things, routes
@@ -297,6 +297,7 @@ def _is_gone(ask: Ask, world: World) -> bool:
     gone = {
         "reminders:discard": not Reminder.objects.filter(pk=world.draft.pk).exists(),
         "sources:delete": not Source.objects.filter(pk=world.rows["sources"]).exists(),
+        "queues:import_discard": not QueueImport.objects.filter(pk=world.rows["queues:import"]).exists(),
         "recipients:import_discard": not Import.objects.filter(pk=world.rows["recipients:import"]).exists(),
     }
     return gone.get(ask.name, False)

@@ -5,11 +5,15 @@ from typing import get_args
 from accounts.models import Recipient
 from accounts.recipients.states import STATES
 from activity.models import Attempt
+from api.schemas.queues import ItemStateWord, Pace, TookWord
 from api.schemas.recipients import RecipientKind, State
 from api.schemas.reminders import ReminderStatus
 from api.schemas.runs import AttemptOutcome, RunKind, TargetVerb, Verb
 from delivery.models import Run
 from delivery.run_actions import ACTIONS, TARGET_ACTIONS
+from queues.actions import Took
+from queues.models import Queue
+from queues.states import ItemState
 from reminders.models import Reminder
 
 
@@ -18,6 +22,9 @@ def test_no_word_is_missing_and_none_is_invented() -> None:
     assert set(get_args(State)) == set(STATES)
     assert set(get_args(RunKind)) == set(Run.Kind.values)
     assert set(get_args(AttemptOutcome)) == set(Attempt.Outcome.values)
+    assert set(get_args(ItemStateWord)) == set(ItemState)
+    assert set(get_args(TookWord)) == set(Took)
+    assert set(get_args(Pace)) == set(Queue.Pace.values)
     assert set(get_args(ReminderStatus)) == set(Reminder.Status.values)
 
 

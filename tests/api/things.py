@@ -11,6 +11,7 @@ from tests.factories import (
     DeliveryFactory,
     InboundFactory,
     MediaFactory,
+    QueueFactory,
     RecipientFactory,
     ReminderFactory,
     RunAccountFactory,
@@ -70,6 +71,7 @@ class Things:
             "media": MediaFactory.create(owner=self.owner).pk,
             "runs": run.pk,
             "target": target.pk,
+            "queues": QueueFactory.create(owner=self.owner, accounts=[account]).pk,
             "replies": InboundFactory.create(account=account, recipient=recipient).pk,
             "webhooks": (webhook := WebhookFactory.create(owner=self.owner)).pk,
             "delivery": DeliveryFactory.create(webhook=webhook).pk,
@@ -81,7 +83,7 @@ class Things:
         filled = route.path.replace("{pk}", str(self.ids.get(noun, 0)))
         filled = filled.replace("{target}", str(self.ids["target"]))
         filled = filled.replace("{delivery}", str(self.ids["delivery"]))
-        verbs = {"runs": "pause" if "targets" not in route.path else "confirm"}
+        verbs = {"queues": "pause", "runs": "pause" if "targets" not in route.path else "confirm"}
         filled = filled.replace("{verb}", verbs.get(noun, ""))
         return filled.replace("{action}", "message" if noun == "accounts" else "opt-out")
 
@@ -123,4 +125,8 @@ class Things:
             {"url": "https://example.com/hook", "events": ["run.finished"], "owner": self.owner.pk},
         )
         yield "PATCH /webhooks/{pk}", {"events": ["reply.received"]}
+        item = {"own_id": "row-1", "address": "+60129998877", "text": "Hi"}
+        yield "POST /queues/{pk}/items", {"items": [item]}
+        yield "POST /queues/{pk}/items/withdraw", {"items": [1]}
+        yield "POST /queues/{pk}/items/plan", {"items": [1]}
         yield "POST /messages", {"accounts": [ids["accounts"]], "recipient": ids["recipients"], "text": "Hi"}
