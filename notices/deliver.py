@@ -36,6 +36,7 @@ log = structlog.get_logger(__name__)
 
 BUSY = timedelta(seconds=180)  # longer than any try: a worker that died gives its address back after this
 SWITCHED_OFF_AFTER = timedelta(days=3)
+FORGOTTEN_AFTER = timedelta(days=1)  # longer than any pause between two tries
 MOST = 200  # notices of one message
 ASKED_FOR = (TEST, CODE)  # a person waits for these: they go also in quiet hours, and alone
 
@@ -44,6 +45,7 @@ ASKED_FOR = (TEST, CODE)  # a person waits for these: they go also in quiet hour
 class Claim:
     """The notices of one message, and the name under which it is sent each time."""
 
+    address: NoticeAddress
     name: UUID
     notices: Sequence[Notice]
     text: Text
@@ -55,8 +57,7 @@ def serve(address_id: int, *, rng: Random) -> bool:
         claim = _claim(address_id, now=timezone.now(), rng=rng)
         if claim is None:
             return False
-        address = NoticeAddress.objects.get(pk=address_id)
-        reply = _send(address, claim)
+        reply = _send(claim)
         _write_down(address_id, claim, reply, now=timezone.now(), rng=rng)
         return reply.good
     finally:
@@ -81,7 +82,7 @@ def _claim(address_id: int, *, now: datetime, rng: Random) -> Claim | None:
     told = [
         Told(title=n.title, body=n.body, url=n.url, happened_at=n.happened_at, number=n.number) for n in found
     ]
-    return Claim(name, found, message(told, site=settings.PUBLIC_URL, zone=zone_of(address.person)))
+    return Claim(address, name, found, message(told, site=settings.PUBLIC_URL, zone=zone_of(address.person)))
 
 
 def _locked(address_id: int) -> NoticeAddress | None:
@@ -119,13 +120,13 @@ def _new(address: NoticeAddress, now: datetime) -> list[Notice]:
     return list(_due(address, now).filter(message=None).order_by("happened_at", "pk")[:MOST])
 
 
-def _send(address: NoticeAddress, claim: Claim) -> Reply:
+def _send(claim: Claim) -> Reply:
     try:
-        place = address.address["url"]
+        place = claim.address.address["url"]
     except (UnreadableSecretError, KeyError):
         return Reply(good=False, problem="the stored address cannot be read; delete it and add it again")
     calls.release_connection()
-    if address.way == Way.EMAIL:
+    if claim.address.way == Way.EMAIL:
         return mail.send(place, claim.text, message=claim.name)
     return ask.send(place, title=claim.text.title, body=claim.text.body)
 
@@ -149,7 +150,11 @@ def _write_down(address_id: int, claim: Claim, reply: Reply, *, now: datetime, r
 
 def _failed(address: NoticeAddress, claim: Claim, reply: Reply, *, now: datetime, rng: Random) -> None:
     """Plan the next try, give up what is too old, and switch off an address that failed for three days."""
-    address.failing_since = address.failing_since or now
+    if address.retry_at is None or now - address.retry_at > FORGOTTEN_AFTER:
+        address.failing_since, address.failures = (
+            now,
+            0,
+        )  # the one before is long over, and nothing was tried since
     address.failures += 1
     address.problem = reply.problem[:255]
     address.retry_at = now + pause_after(address.failures, rng)
@@ -158,7 +163,7 @@ def _failed(address: NoticeAddress, claim: Claim, reply: Reply, *, now: datetime
     over = rows.filter(give_up_at__lte=address.retry_at) | rows.filter(kind__in=ASKED_FOR)
     over.update(state=Notice.State.GIVEN_UP, ended_at=now)
     log.info("notice_failed", address=address.pk, problem=address.problem, failures=address.failures)
-    if now - address.failing_since >= SWITCHED_OFF_AFTER:
+    if address.failing_since is not None and now - address.failing_since >= SWITCHED_OFF_AFTER:
         _switch_off(address, now)
 
 

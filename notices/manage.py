@@ -195,7 +195,8 @@ def test(address: NoticeAddress, *, by: User) -> None:
         raise BadAddressError("address", "Confirm the address first.")
     if Notice.objects.filter(address=address, kind=TEST, state=Notice.State.PENDING).exists():
         raise BadAddressError("address", "A test is on its way already.")
-    NoticeAddress.objects.filter(pk=address.pk).update(retry_at=None)
+    now = timezone.now()
+    NoticeAddress.objects.filter(pk=address.pk, retry_at__gt=now).update(retry_at=now)
     _queue(address, TEST, title="A test of Paceline", body="Notifications of Paceline arrive here.")
     record("notices.address_tested", address, by=by)
 

@@ -184,14 +184,24 @@ def test_an_address_that_takes_nothing_for_three_days_is_switched_off_and_its_pe
     chat.status = 500
     NoticeFactory.create(address=channel)
     serve(channel)
-    NoticeAddress.objects.update(failing_since=timezone.now() - timedelta(days=3))
-    due_again()
+    NoticeAddress.objects.update(failing_since=timezone.now() - timedelta(days=3), retry_at=timezone.now())
+    Notice.objects.update(due_at=timezone.now())
     serve(channel)
     channel.refresh_from_db()
     assert channel.switched_off_at is not None
     assert not Notice.objects.filter(state="pending").exists()
     made = Notification.objects.get(owner=owner, kind="webhook")
     assert "JSON at 127.0.0.1: nothing arrived for three days (the service answered 500)." in made.body
+
+
+def test_one_failure_now_and_one_a_week_ago_are_no_three_days(channel: NoticeAddress, chat: Services) -> None:
+    chat.status = 500
+    week = timezone.now() - timedelta(days=7)
+    NoticeAddress.objects.update(failing_since=week, failures=11, retry_at=week + timedelta(days=1))
+    NoticeFactory.create(address=channel)
+    serve(channel)
+    channel.refresh_from_db()
+    assert (channel.switched_off_at, channel.failures) == (None, 1)
 
 
 def test_a_notice_that_is_a_day_old_is_given_up_where_it_fails(

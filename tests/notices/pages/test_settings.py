@@ -97,6 +97,17 @@ def test_an_address_that_fails_says_since_when_why_and_when_it_is_tried_again(
     assert "Rent is due waits" in at_the_page.get(f"{PAGE}{address.pk}/").content.decode()
 
 
+def test_a_code_that_could_not_be_sent_is_told(at_the_page: Client, owner: User) -> None:
+    NoticeAddressFactory.create(
+        person=owner,
+        mailbox=True,
+        unconfirmed=True,
+        failing_since=timezone.now(),
+        problem="the mail server answered 550",
+    )
+    assert "the mail server answered 550" in text_of(at_the_page)
+
+
 def test_an_address_that_was_switched_off_is_switched_on_again(at_the_page: Client, owner: User) -> None:
     address = NoticeAddressFactory.create(person=owner, switched_off_at=timezone.now(), problem="no answer")
     assert "Switched off" in text_of(at_the_page)
