@@ -95,7 +95,8 @@ def kwargs_of(name: str, pattern: URLPattern, things: Things) -> dict[str, Any]:
     }
     known |= {"action": "opt-out", "verb": "off", "channel": "whatsapp", "kind": "sandbox", "trial": "x"}
     known |= {"token": "x", "public_id": "00000000-0000-0000-0000-000000000000", "key": "x"}
-    return {each: known[each] for each in pattern.pattern.converters}
+    names = {*pattern.pattern.converters, *pattern.pattern.regex.groupindex}
+    return {each: known.get(each, "x") for each in names}
 
 
 @pytest.mark.parametrize("name", sorted(NAMED))
