@@ -86,7 +86,7 @@ def test_two_programs_do_not_share_their_names(program: Program, owner: User, ac
     assert "Idempotency-Replayed" not in pause(Program(owner), account, "a")
 
 
-@pytest.mark.parametrize("name", ["x" * 256, "\xe4", "a\tb"])
+@pytest.mark.parametrize("name", ["x" * 256, "\xe4", "a\tb", "a b", ""])
 def test_a_name_that_cannot_be_kept_is_refused(program: Program, account: Account, name: str) -> None:
     assert problem_of(pause(program, account, name))["errors"][0]["field"] == "Idempotency-Key"
 
