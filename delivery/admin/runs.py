@@ -1,8 +1,11 @@
 """Administration of runs. The engine writes them: people read, and change them only by actions."""
 
 import json
+from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -13,8 +16,23 @@ from accounts.admin.roles import ViewAdmin
 from activity.models import Attempt
 from activity.templatetags.paceline import progress, run_pill
 from delivery.admin.run_actions import RunActions
-from delivery.models import MediaHandle, Run, RunAccount, RunTarget
+from delivery.models import MediaHandle, Run, RunAccount, RunTarget, choices, shown_as
+from delivery.states import RunStatus
 from delivery.window import day_names
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """Finds runs by their status as people read it: a run that was canceled after a part was sent is canceled."""
+
+    title = "status"
+    parameter_name = "status__exact"
+
+    def lookups(self, *_: Any) -> list[tuple[str, str]]:
+        return choices(RunStatus)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:  # noqa: ARG002
+        status = self.value()
+        return queryset.filter(shown_as(status)) if status in set(RunStatus) else queryset
 
 
 @admin.register(Run)
@@ -25,7 +43,7 @@ class RunAdmin(RunActions, ViewAdmin[Run]):
     page = "runs:page"
 
     list_display = ("__str__", "state", "delivered", "owner", "pause_reason", "fired", "finished")
-    list_filter = ("status", "pause_reason", "kind", ArchivedFilter)
+    list_filter = (StatusFilter, "pause_reason", "kind", ArchivedFilter)
     list_select_related = ("owner", "reminder", "changed_by")
     search_fields = ("name", "^owner__username")
     search_help_text = "The reminder's name or its owner."

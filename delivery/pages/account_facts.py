@@ -181,10 +181,15 @@ def _rows(account: Account, own: Limit | None, action: str) -> list[LimitRow]:
     ]
 
 
+LONG_GAP = 120  # seconds; from here on a gap is shown in minutes
+
+
 def _gap(low: float | None, high: float | None) -> str:
     if not high:
         return ""
-    return f"{high:g} s" if low == high else f"{low or 0:g} to {high:g} s"
+    low = low or 0
+    unit, size = ("min", 60) if min(low or high, high) >= LONG_GAP else ("s", 1)
+    return f"{high / size:.3g} {unit}" if low == high else f"{low / size:.3g} to {high / size:.3g} {unit}"
 
 
 SAID = {

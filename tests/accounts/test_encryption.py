@@ -1,5 +1,6 @@
 """Credentials at rest: unreadable without the keys, and the keys can be changed while everything runs."""
 
+import json
 from collections.abc import Callable
 from io import StringIO
 from itertools import count
@@ -134,6 +135,12 @@ class TestKeys:
         output = StringIO()
         call_command("make_key", stdout=output)
         use_keys(output.getvalue().strip())
+        assert decrypt(encrypt(SECRET)) == SECRET
+
+    def test_make_key_prints_json_for_programs(self, use_keys: UseKeys) -> None:
+        output = StringIO()
+        call_command("make_key", json=True, stdout=output)
+        use_keys(json.loads(output.getvalue())["ENCRYPTION_KEY"])
         assert decrypt(encrypt(SECRET)) == SECRET
 
     def test_make_key_prints_another_one_each_time(self) -> None:

@@ -304,6 +304,12 @@ class TestAButton:
         assert Client().get(moves["resume"]).status_code == 405
 
 
+def test_a_pair_of_keys_is_printed_for_programs_too() -> None:
+    lines = StringIO()
+    call_command("make_vapid_keys", json=True, stdout=lines)
+    assert set(json.loads(lines.getvalue())) == {"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY"}
+
+
 def test_each_pair_of_keys_is_new() -> None:
     first, second = StringIO(), StringIO()
     call_command("make_vapid_keys", stdout=first)

@@ -1,5 +1,6 @@
 """The admin pages of runs and targets: to look at, to archive, to find by number."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -96,13 +97,21 @@ def test_a_settled_run_is_archived_and_an_open_one_is_not(client: Client) -> Non
     assert found(client, "admin:delivery_run_changelist", archived="yes") == [done]
 
 
+def test_a_run_that_was_canceled_in_its_middle_is_found_as_canceled(client: Client) -> None:
+    canceled = RunFactory.create(status="partial", sent=1, skipped=1, canceled_at=datetime.now(UTC))
+    partial = RunFactory.create(partial=True)
+    for status, run in (("canceled", canceled), ("partial", partial)):
+        page = client.get(reverse("admin:delivery_run_changelist"), {"status__exact": status})
+        assert list(page.context["cl"].queryset) == [run]
+
+
 def test_a_page_offers_what_suits_its_run(client: Client) -> None:
     def offered(run: Run) -> list[str]:
         page = client.get(reverse("admin:delivery_run_change", args=[run.pk]))
         return [button.action.removesuffix("_runs") for button in page.context["row_actions"]]
 
-    assert offered(held(sent=1, targets=2)) == ["resume", "cancel"]
-    assert offered(RunFactory.create(targets=1)) == ["pause", "cancel"]
+    assert offered(held(sent=1, targets=2)) == ["resume", "cancel", "hand_over"]
+    assert offered(RunFactory.create(targets=1)) == ["pause", "cancel", "hand_over"]
     assert offered(RunFactory.create(partial=True)) == ["retry", "archive"]
     assert offered(RunFactory.create(success=True)) == ["archive"]
     assert offered(RunFactory.create(success=True, archived=True)) == ["unarchive"]
