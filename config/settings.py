@@ -103,6 +103,8 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.usersessions",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "people",
     "notices",
 ]
@@ -232,6 +234,32 @@ REQUIRE_MFA = env.text("REQUIRE_MFA", "nobody")
 if REQUIRE_MFA not in {"nobody", "staff", "everybody"}:
     raise ImproperlyConfigured(f"REQUIRE_MFA is {REQUIRE_MFA!r}: write nobody, staff or everybody.")
 PASSWORD_RESET_TIMEOUT = 24 * 3600
+# Logging in through an OpenID Connect provider: all three, or none. It makes no account (people/adapters.py).
+OIDC_ISSUER = env.text("OIDC_ISSUER").rstrip("/")
+OIDC_CLIENT_ID = env.text("OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = env.text("OIDC_CLIENT_SECRET")
+OIDC_NAME = env.text("OIDC_NAME", "Single sign-on")
+SOCIALACCOUNT_ADAPTER = "people.adapters.OidcAdapter"
+SOCIALACCOUNT_LOGIN_ON_GET = (
+    True  # a form would need the provider in form-action of the content security policy
+)
+SOCIALACCOUNT_OPENID_CONNECT_URL_PREFIX = ""
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC_NAME,
+                "client_id": OIDC_CLIENT_ID,
+                "secret": OIDC_CLIENT_SECRET,
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ]
+        if OIDC_ISSUER
+        else [],
+    }
+}
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
@@ -611,6 +639,12 @@ if EMAIL_USE_SSL and EMAIL_USE_TLS:
         "EMAIL_USE_SSL and EMAIL_USE_TLS exclude each other: EMAIL_USE_TLS is STARTTLS, mostly on port 587, "
         "EMAIL_USE_SSL is TLS from the start, mostly on port 465."
     )
+if len({bool(OIDC_ISSUER), bool(OIDC_CLIENT_ID), bool(OIDC_CLIENT_SECRET)}) > 1:
+    raise ImproperlyConfigured(
+        "OpenID Connect needs OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, or none of them."
+    )
+if OIDC_ISSUER and not OIDC_ISSUER.startswith(("https://", "http://" if DEBUG or TESTING else "https://")):
+    raise ImproperlyConfigured(f"OIDC_ISSUER is {OIDC_ISSUER!r}: it must start with https://.")
 if not MEDIA_BUCKET and (MEDIA_S3_ENDPOINT or MEDIA_S3_REGION or MEDIA_S3_KEY or MEDIA_S3_SECRET):
     raise ImproperlyConfigured(
         "MEDIA_S3_ENDPOINT, MEDIA_S3_REGION, MEDIA_S3_KEY and MEDIA_S3_SECRET say how to reach MEDIA_BUCKET, which is "

@@ -3,9 +3,12 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -71,3 +74,26 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no typ
 
     def _get_site_name(self) -> str:
         return "Paceline"
+
+
+class OidcAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    """Logs in people who are here already, and makes no account.
+
+    The first time, the provider must vouch for the e-mail, and the same e-mail must have been confirmed here: by a link
+    in a mail, not by what somebody typed. After that, the provider's own id of the person counts.
+    """
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:  # noqa: ARG002
+        return False
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        if sociallogin.state.get("process") != "login":
+            # A link of another site could connect somebody else's identity with the account of whoever follows it.
+            raise PermissionDenied("Log out, then log in with this provider.")
+        if sociallogin.is_existing:
+            return
+        vouched = [each.email for each in sociallogin.email_addresses if each.verified]
+        known = EmailAddress.objects.filter(verified=True, user__is_active=True).select_related("user")
+        found = {each.user for email in vouched for each in known.filter(email__iexact=email)}
+        if len(found) == 1:
+            sociallogin.connect(request, found.pop())

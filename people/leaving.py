@@ -8,6 +8,9 @@ and the member manages it. So nothing pauses, no limit forgets what was sent, an
 3. The owner's memberships in the teams of others end. So do the sessions, as the password changed, and open pages.
 """
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.hashers import make_password
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -48,6 +51,8 @@ def _end_login(owner: User) -> None:
     owner.is_staff = owner.is_superuser = False
     owner.save(update_fields=["password", "email", "is_staff", "is_superuser"])
     User.objects.filter(pk=owner.pk).update(calendar_number=F("calendar_number") + 1)
+    for rows in (Authenticator, EmailAddress, SocialAccount):
+        rows.objects.filter(user=owner).delete()
     ApiKey.objects.filter(person=owner, revoked_at=None).update(revoked_at=now)
     PushSubscription.objects.filter(user=owner).delete()
     OwnAddress.objects.filter(person=owner).delete()

@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 
+from allauth.account.models import EmailAddress
 from django.contrib import messages
 from django.contrib.auth import login
 from django.db import transaction
@@ -56,6 +57,8 @@ def _made(form: JoinForm, token: str, invitation: Invitation) -> User | None:
             person: User = form.save(commit=False)
             person.email = invitation.email
             person.save()
+            if invitation.mailed:  # who opens the address has read the mail
+                EmailAddress.objects.create(user=person, email=person.email, verified=True, primary=True)
             team.accept(token, by=person)
     except TeamError as error:
         form.add_error(None, str(error))

@@ -5,8 +5,9 @@ from allauth.mfa.base import views as mfa
 from allauth.mfa.recovery_codes import views as codes
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as webauthn
+from allauth.socialaccount import views as social
 from django.contrib.auth.views import LogoutView
-from django.urls import path, re_path
+from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from accounts.login import Login
@@ -31,6 +32,11 @@ urlpatterns = [
         account.password_reset_from_key,
         name="account_reset_password_from_key",
     ),
+    path("login/canceled/", social.login_cancelled, name="socialaccount_login_cancelled"),
+    path("login/failed/", social.login_error, name="socialaccount_login_error"),
+    path("login/unknown/", RedirectView.as_view(pattern_name="login"), name="socialaccount_signup"),
+    path("login/known/", RedirectView.as_view(pattern_name="people:me"), name="socialaccount_connections"),
+    path("login/with/", include("allauth.socialaccount.providers.openid_connect.urls")),
     path("me/confirm/", account.reauthenticate, name="account_reauthenticate"),
     # Names that django-allauth asks for; a new e-mail is confirmed by people/emails.py.
     path("me/email/", RedirectView.as_view(pattern_name="people:email"), name="account_email"),

@@ -7,6 +7,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
@@ -16,7 +19,7 @@ from pytest_django import Settings
 from accounts.encryption import UnreadableSecretError, decrypt, encrypt, reencrypt
 from accounts.management.commands import rotate_keys
 from accounts.models import Account
-from tests.factories import AccountFactory
+from tests.factories import AccountFactory, OperatorFactory
 
 SECRET = {"api_key": "a-very-secret-token", "phone_id": "4915112345678"}
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
@@ -167,6 +170,18 @@ class TestRotation:
         assert "1 re-encrypted" in rotate()
         use_keys(NEW)
         assert Account.objects.get(pk=account.pk).webhook["secret"] == secret
+
+    def test_second_factors_are_rotated_too(self, db: None, use_keys: UseKeys) -> None:
+        person = OperatorFactory.create()
+        use_keys(OLD)
+        TOTP.activate(person, "JBSWY3DPEHPK3PXP")
+        codes = RecoveryCodes.activate(person).get_unused_codes()
+        use_keys(NEW, OLD)
+        rotate()
+        use_keys(NEW)
+        kept = {row.type: row.wrap() for row in Authenticator.objects.filter(user=person)}
+        assert kept["recovery_codes"].get_unused_codes() == codes
+        assert decrypt(kept["totp"].instance.data["secret"]) == {"secret": "JBSWY3DPEHPK3PXP"}
 
     def test_without_it_the_old_key_is_still_needed(
         self, stored_under_the_old_key: Account, use_keys: UseKeys

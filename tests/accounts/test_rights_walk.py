@@ -64,6 +64,8 @@ OTHERS = {
     "api_keys:revoke",
     "mfa_edit_webauthn",
     "mfa_remove_webauthn",
+    "openid_connect_callback",
+    "openid_connect_login",
     "people:confirm_email",
     "people:join",
     "people:recover",

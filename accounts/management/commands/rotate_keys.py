@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet, InvalidToken
 from django.apps import apps
 from django.conf import settings
@@ -46,6 +47,7 @@ class Command(BaseCommand):
         for model, column in encrypted_columns():
             for done in rotate(model, column, batch=batch, tally=tally):
                 self.stdout.write(f"{model._meta.label}: {done} rows seen, {tally}.")
+        rotate_second_factors(tally)
         if tally.unreadable:
             raise CommandError(
                 f"No key in ENCRYPTION_KEY opens {', '.join(tally.unreadable)}. Add the key that they were "
@@ -60,6 +62,28 @@ def encrypted_columns() -> Iterator[tuple[type[models.Model], str]]:
         for column in model._meta.local_fields:
             if isinstance(column, EncryptedJSONField):
                 yield model, column.name
+
+
+def rotate_second_factors(tally: Tally) -> None:
+    """Re-encrypt the secrets of apps and recovery codes, each of which is one value of a row's JSON."""
+    for pk in list(Authenticator.objects.order_by("pk").values_list("pk", flat=True)):
+        with transaction.atomic():
+            row = Authenticator.objects.select_for_update().filter(pk=pk).first()
+            for name in {"secret", "seed"} & set(row.data if row else ()):
+                _rotate_value(row, name, tally)
+
+
+def _rotate_value(row: Authenticator, name: str, tally: Tally) -> None:
+    if _under_newest_key(row.data[name]):
+        tally.current += 1
+        return
+    try:
+        row.data[name] = reencrypt(row.data[name])
+    except UnreadableSecretError:
+        tally.unreadable.append(f"the second factor {row.pk}")
+        return
+    row.save(update_fields=["data"])
+    tally.rotated += 1
 
 
 def rotate(model: type[models.Model], column: str, *, batch: int, tally: Tally) -> Iterator[int]:
