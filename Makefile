@@ -34,6 +34,9 @@ lint: $(INSTALLED) ## check style, types, imports, templates and migrations
 	@find templates -name '*.html' -exec $(BIN)/djade --check --target-version 5.2 {} +
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 
+audit: $(INSTALLED) ## list the packages (an SBOM), and look for known vulnerabilities
+	@BIN=$(BIN) .ci/audit
+
 format: $(INSTALLED) ## rewrite code and templates in the one style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
@@ -86,6 +87,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 @never_cache
 @login_required
+@reauthentication_required  # type: ignore[untyped-decorator]  # allauth has no types
 @require_http_methods(["GET", "HEAD", "POST"])
 def hand_over(request: HttpRequest) -> HttpResponse:
     """Ask to whom, then hand over and log out."""
