@@ -10,13 +10,14 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.utils import timezone
 
+from activity.storable import storable
 from queues import actions
 from queues.actions import Result, Took
 from queues.entries import Entry, EntryError
@@ -30,6 +31,7 @@ from queues.sources.troubles import LostPlaceError, StoppedError
 READS_KEPT = 100
 MOST_REPAIRS = 3
 LONGEST_PROBLEM = 500
+LONGEST_CELL = 200_000  # more than an item takes: what is longer is refused with a reason
 EMPTIED = "The row was emptied. The item stays as it was; delete the row to withdraw it."
 OVER = "Its message ended long ago, and its details were removed. Add a new row to send another one."
 # Counted in each read, in the words of its page.
@@ -144,7 +146,7 @@ def _title(reading: Reading) -> str:
 
 def _take(reading: Reading, portion: Portion) -> None:
     """Make items of the rows of a portion, and remember how each row is now."""
-    seen = [_seen(reading, row) for row in portion.rows]
+    seen = [_seen(reading, _storable(row)) for row in portion.rows]
     named = [each for each in seen if each.own_id]
     kept = SourceRow.objects.filter(source=reading.source, own_id__in=[each.own_id for each in named])
     by_id = {row.own_id: row for row in kept}
@@ -160,6 +162,14 @@ def _take(reading: Reading, portion: Portion) -> None:
     reading.counts["rows"] += sum(1 for each in seen if not _is_nothing(each))
     reading.counts["wrong"] += sum(1 for each in seen if each.problem)
     reading.counts["not_ready"] += sum(1 for each in seen if each.own_id and not each.ready)
+
+
+def _storable(row: TableRow) -> TableRow:
+    """Return the row without what the database refuses: a service may send half a character."""
+    if all(cell.text.isascii() and "\0" not in cell.text for cell in row.cells.values()):
+        return row
+    cells = {key: replace(cell, text=storable(cell.text, LONGEST_CELL)) for key, cell in row.cells.items()}
+    return replace(row, cells=cells)
 
 
 def _is_nothing(each: Seen) -> bool:

@@ -118,6 +118,9 @@ def serve(source_id: int, *, lease: int, rng: Random, seconds: float = SHIFT_SEC
         _note_trouble(source, trouble, rng)
     except NotPossibleError as error:  # the queue takes nothing: it is archived, or has no account
         _note_trouble(source, TroubleError(str(error)), rng)
+    except Exception:
+        _note_trouble(source, TroubleError("Something went wrong on our side. The log has the details."), rng)
+        raise
     finally:
         Source.objects.filter(pk=source_id, lease=lease).update(busy_until=None, served_at=timezone.now())
     return steps

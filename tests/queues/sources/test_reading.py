@@ -181,6 +181,23 @@ def test_a_row_that_is_corrected_is_taken_and_its_error_disappears(
     assert column(sheets, "Status") == ["Waiting", "Waiting"]
 
 
+def test_half_characters_are_left_out(sheets: SheetsService, sheet: Source) -> None:
+    fill_sheet(sheets, line(1, Text="Grüße \ud83d and \0 nothing", Status="\ud83d"))
+    work(sheet)
+    assert texts(sheet) == ["Grüße ? and  nothing"]
+    assert column(sheets, "Status") == ["Waiting"]
+
+
+def test_a_fault_of_ours_lets_the_source_rest(sheet: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "put", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        work(sheet)
+    sheet.refresh_from_db()
+    assert sheet.trouble == "Something went wrong on our side. The log has the details."
+    assert sheet.retry_at is not None
+    assert work(sheet).failures == 1
+
+
 def test_an_edit_that_makes_a_row_wrong_leaves_its_item_and_says_so(
     sheets: SheetsService, sheet: Source
 ) -> None:
