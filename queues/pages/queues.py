@@ -119,6 +119,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "runs": [(run, forecast(run, now=timezone.now()) if run.pending else None) for run in open_runs],
         "may_touch": may_touch(queue, request.user, Role.SEND),
         "replan": ReplanForm(),
+        "sources": queue.sources.defer("credentials").order_by("pk"),
     }
     return render(request, "queues/page.html", context)
 

@@ -5,6 +5,7 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -46,7 +47,8 @@ def add(request: HttpRequest) -> HttpResponse:
     form = AccessForm(posted(request), queues=queues, initial=initial)
     if form.is_valid() and (source := _made(form, by)) is not None:
         return redirect("sources:columns", source.pk)
-    return render(request, "sources/add.html", {"form": form, "has_queues": queues.exists()})
+    context = {"form": form, "has_queues": queues.exists(), "new_queue": reverse("queues:new")}
+    return render(request, "sources/add.html", context)
 
 
 def _queues(by: User) -> QuerySet[Queue]:

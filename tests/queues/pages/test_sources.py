@@ -152,6 +152,7 @@ def test_the_page_says_what_was_read_and_what_is_wrong(client: Client, reader: U
     assert "1,234" in shown
     assert "There is no text. Write one." in shown
     assert "Delete" not in shown
+    assert source.title in client.get(f"/queues/{queue.pk}/").content.decode()
     listed = client.get("/sources/").content.decode()
     assert source.title in listed
     assert "Stopped" in listed
