@@ -118,7 +118,8 @@ def put(queue: Queue, entries: Sequence[Entry], *, source: str, by: User | None)
         raise NotPossibleError(f"{queue} has no account to send from. Choose one first.")
     _check_each(taking)
     if any(taking.open()):
-        known = [item.target.run_id for item in taking.known.values()]
+        targets = RunTarget.objects.filter(pk__in=[item.target_id for item in taking.known.values()])
+        known = list(targets.values_list("run_id", flat=True))
         taking.open_runs = lock_open(queue, known)
         _change_known(taking, taking.open_runs)
         _add_new(taking, taking.open_runs)
@@ -209,7 +210,7 @@ def _taking(queue: Queue, entries: Sequence[Entry], source: str) -> Taking:
         source=source,
         entries=entries,
         media=Media.objects.filter(owner=queue.owner_id).in_bulk(wanted) if wanted else {},
-        known={item.own_id: item for item in known.select_related("target")},
+        known={item.own_id: item for item in known},
     )
 
 
@@ -307,7 +308,10 @@ def _change_known(taking: Taking, open_runs: OpenRuns) -> None:
     held = items.hold([item.target_id for item in now_there.values()], open_runs.runs)
     moving: list[Item] = []
     for place, known in going.items():
-        item, entry = now_there[known.pk], taking.entries[place]
+        item, entry = now_there.get(known.pk), taking.entries[place]
+        if item is None:  # it ended long ago, and its details were removed
+            taking.say(place, Took.BEGUN, item_id=known.pk, why=BEGUN)
+            continue
         item.given = entry.fingerprint()
         if item.target_id in held:
             _apply(taking, place, item)

@@ -13,13 +13,14 @@ from zoneinfo import ZoneInfo
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Count, Q
 from django.utils import timezone
 
 from accounts.models import Account
 from activity.components.times import until
 from delivery import conf
 from delivery.lifecycle import window_of
-from delivery.models import Run, RunTarget
+from delivery.models import Run, RunQuerySet, RunTarget
 from delivery.pacing import Limits, usual_gap
 from delivery.planning import workload
 from delivery.planning.diary import Diary, NoRoomError
@@ -72,9 +73,7 @@ def keep(account: Account, *, now: datetime) -> int:
 def _planned(account: Account, action: str, now: datetime) -> list[RunTarget]:
     rows = RunTarget.objects.filter(
         account=account,
-        run__in=Run.objects.going().filter(
-            run_accounts__account=account, run_accounts__open=True, on_time_first=True, action=action
-        ),
+        run__in=_runs(account, action),
         status=TargetStatus.PENDING,
         not_before__gt=now,
         not_before__lte=now + AHEAD,
@@ -85,6 +84,7 @@ def _planned(account: Account, action: str, now: datetime) -> list[RunTarget]:
 def _moves(account: Account, action: str, targets: Sequence[RunTarget], now: datetime) -> Iterator[Moved]:
     """Yield the items that have to move, in their order."""
     places = _Places(account, _allowance(account, action, now), now)
+    places.take_due(_due(account, action, now))
     for target in targets:
         try:
             at = places.take(target)
@@ -92,6 +92,19 @@ def _moves(account: Account, action: str, targets: Sequence[RunTarget], now: dat
             return
         if at > target.not_before + conf.drain().on_time:
             yield Moved(target_id=target.pk, before=target.not_before, at=at, why=places.why(target, at, now))
+
+
+def _due(account: Account, action: str, now: datetime) -> list[tuple[Run, int]]:
+    """Return the runs of queues that have items due at the account, with how many: they go before planned ones."""
+    due = Q(targets__account=account, targets__status=TargetStatus.PENDING, targets__not_before__lte=now)
+    runs = _runs(account, action).annotate(due=Count("targets", filter=due))
+    return [(run, run.due) for run in runs if run.due]  # type: ignore[attr-defined] # an annotation
+
+
+def _runs(account: Account, action: str) -> RunQuerySet:
+    return Run.objects.going().filter(
+        run_accounts__account=account, run_accounts__open=True, on_time_first=True, action=action
+    )
 
 
 def _allowance(account: Account, action: str, now: datetime) -> Allowance:
@@ -105,7 +118,7 @@ class _Places:
     """The places for the messages of one account, taken one after the other."""
 
     def __init__(self, account: Account, allowance: Allowance, now: datetime) -> None:
-        self.account = account
+        self.account, self.now = account, now
         self.allowance = allowance
         self.limits: Limits = allowance.limits
         self.diary = Diary(zone=account.zone, now=now, room=allowance.room)
@@ -113,6 +126,12 @@ class _Places:
         scale = settings.MINUTE_SECONDS / 60
         self.gap = timedelta(seconds=usual_gap(self.limits) * account.slowness * scale)
         self.hour = timedelta(hours=1) * scale
+
+    def take_due(self, due: Sequence[tuple[Run, int]]) -> None:
+        """Leave room on the days for items that are due already."""
+        for run, number in due:
+            parts = max(1, len(run.parts))
+            self.diary.openings(window_of(run), parts=parts, targets=number, after=self.now)
 
     def take(self, target: RunTarget) -> datetime:
         """Return when a target can leave, from its planned time on; its place is taken then."""

@@ -57,6 +57,8 @@ WITH_THEM = (
     "UPDATE delivery_run SET first_target_id = NULL WHERE first_target_id = ANY(%s)",
     "UPDATE reminders_followup SET sent_as_id = NULL WHERE sent_as_id = ANY(%s)",
     "DELETE FROM reminders_followup WHERE target_id = ANY(%s)",
+    # An item of a queue stays, so that its own id is not taken as new; what it said goes.
+    "DELETE FROM delivery_targetcontent WHERE target_id = ANY(%s)",
     "DELETE FROM delivery_runtarget WHERE id = ANY(%s)",
 )
 

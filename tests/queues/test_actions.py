@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Recipient, User
@@ -323,3 +324,12 @@ def test_states_are_read_from_targets(owner: User) -> None:
         ItemState.SKIPPED,
     ]
     assert TargetContent.objects.count() == 5
+
+
+def test_an_item_whose_details_were_removed_is_not_taken_anew(owner: User) -> None:
+    queue = QueueFactory.create(owner=owner)
+    take(queue, entry(1))
+    with connection.cursor() as cursor:  # as pruning does
+        cursor.execute("DELETE FROM delivery_targetcontent; DELETE FROM delivery_runtarget")
+    assert took(take(queue, entry(1), entry(1, own_id="row-2"))) == [Took.UNCHANGED, Took.ADDED]
+    assert took(take(queue, entry(1, text="New"))) == [Took.BEGUN]
