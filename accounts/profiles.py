@@ -64,6 +64,7 @@ class Profile:
     channels: frozenset[str] = field(default_factory=frozenset)
     before: Mapping[str, ProfileLimits] = field(default_factory=dict)
     shortest_gap: float = 0.0
+    longest_gap: float | None = None  # an account's own gap may not be longer
     subscribers: bool = False  # who gets its messages asked for them: nobody is new
 
     def limits_for(self, action: str, *, as_before: bool) -> ProfileLimits:
@@ -108,6 +109,7 @@ _PROFILES = (
         limits={"message": ProfileLimits(per_minute=20, per_day=1000, fixed_delay=True, batches=True)},
         before={"message": ProfileLimits(per_minute=20, fixed_delay=True, batches=True)},
         shortest_gap=2.0,
+        longest_gap=10.0,
         channels=WHATSAPP,
     ),
     Profile(

@@ -85,6 +85,9 @@ class WaitReason(StrEnum):
     BATCH_PAUSE = "batch_pause"
     SLOWED = "slowed"  # held back after a rate-limit answer
     NOT_BEFORE = "not_before"  # the next target is planned for later
+    NEW_PER_DAY = "new_per_day"  # the next target is a new person, and the day has no place for one
+    NEW_PER_WEEK = "new_per_week"
+    FIRST_CONTACTS = "first_contacts"  # and the service locks first contacts
     WINDOW = "window"  # outside the delivery window
     WORKING_HOURS = "working_hours"  # outside the account's own hours
     LIMITER_AWAY = "limiter_away"  # Redis does not answer, so nothing may leave

@@ -425,3 +425,12 @@ class Limit(models.Model):
         values = {name: getattr(self, name) for name in ceilings.WORDS}
         if refused := ceilings.refusals(self.account.channel, self.account.transport, values):
             raise ValidationError(dict(refused))
+        profile = PROFILES[self.account.profile]
+        if profile.longest_gap is not None and (self.gap_max or 0) > profile.longest_gap:
+            raise ValidationError(
+                {
+                    "gap_max": f"An account of the profile “{profile.label}” leaves {profile.shortest_gap:g} to "
+                    f"{profile.longest_gap:g} seconds between two messages. For a longer gap choose another profile, "
+                    "such as “Careful WhatsApp” or “Slow sender”."
+                }
+            )

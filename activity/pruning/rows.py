@@ -6,7 +6,7 @@ that holds nothing old: no index on time is needed, and what is new is never rea
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.sessions.models import Session
@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.imports import stages
 from accounts.models import GroupSync, Import, ImportRow, TestMessage
 from activity import ledger_months
-from activity.models import Attempt, Inbound, Notification
+from activity.models import AccountDay, Attempt, Inbound, Notification
 
 SLICE = 5_000
 
@@ -101,3 +101,17 @@ def remove_sessions() -> Iterator[int]:
     """Remove the logins that are over; yield after each slice how many it had."""
     while keys := list(ended_sessions().values_list("pk", flat=True)[:SLICE]):
         yield Session.objects.filter(pk__in=keys).delete()[0]
+
+
+def old_account_days(before: datetime) -> models.QuerySet[AccountDay]:
+    """Return the counts of days that were over by then in every zone."""
+    return AccountDay.objects.filter(day__lt=before.date() - timedelta(days=1))
+
+
+def remove_account_days(before: datetime) -> Iterator[int]:
+    """Remove the counts of old days slice by slice; yield how many went. Nothing reads them after a month."""
+    while True:
+        slice_ = list(old_account_days(before).order_by("pk").values_list("pk", flat=True)[:SLICE])
+        if not slice_:
+            return
+        yield AccountDay.objects.filter(pk__in=slice_).delete()[0]

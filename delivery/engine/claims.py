@@ -42,6 +42,7 @@ class NextRun:
     not_before: datetime
     sent: int  # and not returned
     failed: int  # those returned and in doubt included, as the error rate counts them (P6, L2)
+    new_person: int = 0  # whether that target was planned as a new person
     on_time_first: bool = False  # its overdue targets leave slowly (P9), whatever the account's profile says
 
 
@@ -69,11 +70,11 @@ class Claimed:
 
 NEXT_RUN = """
 SELECT r.id, r.action, r.closes_at, first.not_before, r.sent - r.returned, r.failed + r.unconfirmed + r.returned,
-       r.on_time_first
+       r.on_time_first, first.new_person
 FROM delivery_runaccount share
 JOIN delivery_run r ON r.id = share.run_id
 CROSS JOIN LATERAL (
-    SELECT t.not_before FROM delivery_runtarget t
+    SELECT t.not_before, t.new_person FROM delivery_runtarget t
     WHERE t.account_id = share.account_id AND t.run_id = r.id AND t.status = 'pending'
       AND t.not_before >= CASE WHEN r.on_time_first THEN %(fresh)s ELSE %(since)s END AND t.not_before < %(before)s
     ORDER BY t.not_before, t.id LIMIT 1
@@ -114,7 +115,7 @@ def next_run(
     rows = execute(NEXT_RUN, arguments)
     if not rows:
         return None
-    ((run_id, action, closes_at, not_before, sent, failed, on_time_first),) = rows
+    ((run_id, action, closes_at, not_before, sent, failed, on_time_first, new_person),) = rows
     return NextRun(
         run_id=run_id,
         action=action,
@@ -123,6 +124,7 @@ def next_run(
         sent=sent,
         failed=failed,
         on_time_first=on_time_first,
+        new_person=new_person,
     )
 
 

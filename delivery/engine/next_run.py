@@ -17,6 +17,7 @@ from delivery.limits.lookup import effective_limits
 from delivery.models import Run, RunTarget
 from delivery.overdue import LastSend, Serve, Sleep, Work, has_room, overdue_before, turn
 from delivery.pacing import Limits
+from delivery.planning import new_people
 from delivery.recovery import stop_sending
 from delivery.states import TargetStatus, WaitReason
 from delivery.window import window_end_at, window_start_at
@@ -61,7 +62,7 @@ def _next_turn(account: Account, *, now: datetime, busy: bool) -> Turn | Rest:
     )
     if late is not None:
         return _after_a_gap(account, late, found, now, busy=busy)
-    return NOTHING if found is None else _until(found.not_before, WaitReason.NOT_BEFORE)
+    return NOTHING if found is None else _later(account, found, now)
 
 
 def _on_time_first(account: Account, *, now: datetime, busy: bool) -> Turn | Rest:
@@ -73,7 +74,7 @@ def _on_time_first(account: Account, *, now: datetime, busy: bool) -> Turn | Res
         return Turn(run=fresh, planned=Planned(since=border))
     late = claims.next_run(account.pk, now=now, sendable=sendable, planned=Planned(before=border))
     if late is None:
-        return _until(fresh.not_before, WaitReason.NOT_BEFORE) if fresh is not None else NOTHING
+        return _later(account, fresh, now) if fresh is not None else NOTHING
     return _after_a_gap(account, late, fresh, now, busy=busy)
 
 
@@ -133,6 +134,21 @@ def _last_send(account: Account, action: str, now: datetime) -> LastSend | None:
     """Return the last message. A worker whose clock was ahead may have dated it later than now."""
     found = last_send(account.pk, action)
     return LastSend(at=min(found[0], now), attempt_id=found[1]) if found else None
+
+
+def _later(account: Account, found: NextRun, now: datetime) -> Rest:
+    """Return until when the account waits for its next target, and which limit of new people moved it there, if any."""
+    rows = Account.objects.filter(pk=account.pk, first_contacts_until=found.not_before)
+    if rows.exists():
+        return _until(found.not_before, WaitReason.FIRST_CONTACTS)
+    if not found.new_person:
+        return _until(found.not_before, WaitReason.NOT_BEFORE)
+    limits = effective_limits(account, found.action)
+    used = new_people.allowance(account, found.action, limits, now=now)
+    if limits.new_per_day and used.day_used >= limits.new_per_day:
+        return _until(found.not_before, WaitReason.NEW_PER_DAY)
+    week = limits.new_per_week is not None
+    return _until(found.not_before, WaitReason.NEW_PER_WEEK if week else WaitReason.NOT_BEFORE)
 
 
 def _until(moment: datetime | None, reason: WaitReason) -> Rest:

@@ -19,6 +19,7 @@ from accounts.models import Account
 from activity.ledger import LONGEST_SEND
 from activity.models import AccountDay
 from delivery.health.rules import DAYS, Tally
+from delivery.window import window_start_at
 
 SETTLED_AFTER = LONGEST_SEND + timedelta(minutes=1)
 SLICE = timedelta(hours=1)
@@ -118,8 +119,23 @@ def tallies(accounts: Iterable[Account], *, now: datetime) -> dict[int, Tally]:
     return found
 
 
+UNCOUNTED = """
+SELECT count(*) FILTER (WHERE n.outcome = 'sent' AND n.part = 0), count(*) FILTER (WHERE n.outcome = 'rejected')
+FROM activity_attempt n
+WHERE n.account_id = %(account)s AND n.target_id IS NOT NULL AND n.at >= %(midnight)s
+  AND n.at >= COALESCE((SELECT counted_until FROM activity_ledgercount), %(midnight)s)
+"""
+
+
 def of_today(account: Account, *, now: datetime) -> dict[str, int]:
-    """Return the counts of the present day, for a fresh start in its middle."""
+    """Return the counts of the present day, for a fresh start in its middle.
+
+    Messages that the next passes will count are among them: they are of before the fresh start, too.
+    """
     sums = {name: Sum(name, default=0) for name in NAMES}
     rows = AccountDay.objects.filter(account=account, day=today(account, now))
-    return {name: int(value) for name, value in rows.aggregate(**sums).items()}
+    found = {name: int(value) for name, value in rows.aggregate(**sums).items()}
+    with connection.cursor() as cursor:
+        cursor.execute(UNCOUNTED, {"account": account.pk, "midnight": window_start_at(account.zone, 0, now)})
+        sent, failed = cursor.fetchone()
+    return found | {"sent": found["sent"] + sent, "failed": found["failed"] + failed}

@@ -60,13 +60,17 @@ def foresee(plan: Plan, *, now: datetime) -> Forecast:
     forecast = told(_expected(plan, ready, timeline, now), now=now)
     if plan.new is None or plan.drip is not None:
         return forecast
+    slow = False  # whether an account has more new people than one day takes
     for account, sender in zip(plan.accounts, ready, strict=True):
         if not plan.targets.get(account.pk):
             continue
         limits = sender.allowances[plan.action].limits
         if new_people.limit_people(limits):
             whose = strangers.Whose(account=account, action=plan.action, limits=limits, run=plan.run)
-            forecast = strangers.told(forecast, whose, plan.new, window=plan.window, now=now)
+            found = strangers.told(forecast, whose, plan.new, window=plan.window, now=now)
+            if found is not forecast and slow:
+                found = replace(found, sentence=f"{forecast.sentence} {found.sentence}")
+            slow, forecast = slow or found is not forecast, found
     return forecast
 
 

@@ -129,7 +129,7 @@ def _pace(held: pacing.Limits) -> float:
 
 
 def _caps(held: pacing.Limits) -> dict[str, int | None]:
-    names = ("per_minute", "per_hour", "per_day", *pacing.LONG_SPANS)
+    names = ("per_minute", "per_hour", "per_day", *pacing.LONG_SPANS, "new_per_day", "new_per_week")
     return {name: getattr(held, name) for name in names}
 
 

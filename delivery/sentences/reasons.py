@@ -42,6 +42,19 @@ WAITS: Mapping[str, Words] = {
     WaitReason.BATCH_PAUSE: Words(said="taking a break after a batch."),
     WaitReason.SLOWED: Words(said="waiting, because {server} asked us to slow down.", clock="next try in"),
     WaitReason.NOT_BEFORE: Words(said="the next message is planned for later.", clock="next message in"),
+    WaitReason.NEW_PER_DAY: Words(
+        said="limit reached: {limit} new people per day. The rest follows on later days.",
+        uncounted="limit of new people per day reached.",
+        clock="next message in",
+    ),
+    WaitReason.NEW_PER_WEEK: Words(
+        said="limit reached: {limit} new people per week. The rest follows on later days.",
+        uncounted="limit of new people per week reached.",
+        clock="next message in",
+    ),
+    WaitReason.FIRST_CONTACTS: Words(
+        said="the service allows no messages to new people for now.", clock="next message in"
+    ),
     WaitReason.WINDOW: Words(said="the delivery window is closed.", clock="opens in"),
     WaitReason.WORKING_HOURS: Words(said="outside the account's working hours."),
     WaitReason.LIMITER_AWAY: Words(

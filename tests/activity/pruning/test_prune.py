@@ -15,11 +15,12 @@ from django_celery_beat.models import PeriodicTask
 from pytest_django import Settings
 
 from accounts.models import GroupSync, Import, ImportRow, TestMessage, User
-from activity.models import Attempt, Inbound, Notification
+from activity.models import AccountDay, Attempt, Inbound, Notification
 from activity.pruning import prune, rows
 from activity.tasks import prune as task
 from config.long_tasks import one_pass
 from tests.factories import (
+    AccountDayFactory,
     AttemptFactory,
     GroupSyncFactory,
     ImportFactory,
@@ -50,6 +51,7 @@ MADE: dict[str, tuple[type[models.Model], Callable[..., Any], str]] = {
     "ledger rows": (Attempt, AttemptFactory.create, "at"),
     "replies and receipts": (Inbound, InboundFactory.create, "created_at"),
     "notifications": (Notification, NotificationFactory.create, "created_at"),
+    "days of accounts": (AccountDay, AccountDayFactory.create, "day"),
     "tests": (TestMessage, TestMessageFactory.create, "asked_at"),
     "group readings": (GroupSync, lambda: GroupSyncFactory.create(finished=True), "started_at"),
 }

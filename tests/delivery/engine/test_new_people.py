@@ -12,9 +12,9 @@ from accounts.models import Account, Recipient
 from activity.models import Attempt
 from delivery.engine import pump
 from delivery.pages import account_facts
-from delivery.sessions import own_limits
+from delivery.sessions import first_contacts, own_limits
 from delivery.states import RunStatus, TargetStatus
-from tests.delivery.stage import Stage, add_up, counted, serve
+from tests.delivery.stage import Stage, add_up, counted, sentence_of, serve
 from tests.factories import AttemptFactory, InboundFactory, RecipientFactory, RunTargetFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -184,6 +184,36 @@ def test_todays_use_says_how_many_were_new(stage: Stage, redis: Redis) -> None:
         (found,) = [each for each in gauges if each.label == "New people today"]
         assert (found.used, found.limit) == (3, 4)
         redis.flushdb()
+
+
+# What the account says meanwhile.
+
+
+@pytest.mark.parametrize(
+    ("limit", "sentence"),
+    [
+        ({"new_per_day": 1}, "Limit reached: 1 new people per day."),
+        ({"new_per_week": 1}, "Limit reached: 1 new people per week."),
+    ],
+)
+def test_the_account_says_which_limit_of_new_people_it_waits_for(
+    stage: Stage, limit: dict[str, int], sentence: str
+) -> None:
+    account = limited(stage, **limit)
+    run = stage.fire(account, to=people(stage, 3))
+    for _ in range(10):
+        pump.pump(account.pk)
+        if counted(run) == {"sent": 1, "pending": 2} and sentence_of(account).startswith(sentence):
+            break
+    assert sentence_of(account).startswith(sentence)
+
+
+def test_the_account_says_that_its_service_locks_first_contacts(stage: Stage) -> None:
+    account = stage.account()
+    first_contacts.lock(account, at=timezone.now(), until=timezone.now() + timedelta(hours=5))
+    stage.fire(account, to=people(stage, 2))
+    pump.pump(account.pk)
+    assert sentence_of(account).startswith("The service allows no messages to new people for now.")
 
 
 # A service's own quota of new chats.

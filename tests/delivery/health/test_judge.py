@@ -16,6 +16,7 @@ from delivery.health import counts, judge
 from delivery.health.rules import Tally
 from delivery.models import Run
 from delivery.sentences.account_state import whys
+from delivery.window import window_start_at
 from tests.factories import (
     AccountDayFactory,
     AccountFactory,
@@ -227,3 +228,21 @@ def test_a_tally_of_many_accounts_is_one_query(django_assert_num_queries: Any, a
     with django_assert_num_queries(1):
         found = counts.tallies([account, *others], now=timezone.now())
     assert found == dict.fromkeys([account.pk, *(each.pk for each in others)], Tally(sent=10))
+
+
+def test_messages_that_were_not_counted_yet_are_of_before_a_fresh_start(account: Account) -> None:
+    now = timezone.now()
+    while counts.count_ledger(now=now):
+        pass
+    target = RunTargetFactory.create(account=account, run__reminder__owner=account.owner)
+    at = max(timezone.now() - timedelta(minutes=3), window_start_at(account.zone, 0, timezone.now()))
+    for _ in range(4):
+        AttemptFactory.create(target=target, at=at, rejected=True)
+    Account.objects.filter(pk=account.pk).update(health=Account.Health.SLOW, health_reason="x")
+    account.refresh_from_db()
+    lifecycle.lift_health(account, by=account.owner)
+    account.refresh_from_db()
+    while counts.count_ledger(now=now + timedelta(minutes=10)):
+        pass
+    assert AccountDay.objects.filter(account=account, failed=4).exists(), "they were counted since"
+    assert counts.tallies([account], now=timezone.now())[account.pk].failed == 0

@@ -38,3 +38,16 @@ def test_the_page_warns_when_it_saves(client: Client, owner: User) -> None:
     typed = {"message-per_minute": str(usual(account) * 3)}
     page = client.post(reverse("accounts:limits", args=[account.pk]), typed, follow=True).content.decode()
     assert "is far above the" in page or "at most" in page
+
+
+@pytest.mark.parametrize(("gap", "refused"), [(2, False), (10, False), (10.5, True), (30, True)])
+def test_a_campaign_keeps_its_gap_within_ten_seconds_and_the_form_says_what_to_do(
+    client: Client, owner: User, gap: float, refused: bool
+) -> None:
+    account = AccountFactory.create(owner=owner, profile="whatsapp_campaign")
+    client.force_login(owner)
+    typed = {"message-gap_min": "2", "message-gap_max": str(gap)}
+    answer = client.post(reverse("accounts:limits", args=[account.pk]), typed)
+    assert (answer.status_code == 200) is refused
+    if refused:
+        assert "choose another profile" in answer.content.decode()

@@ -50,6 +50,18 @@ def test_review_says_how_many_are_new_and_when_the_last_is_written_to(owner: Use
         assert found.timeline.curve[-1].done == 30
 
 
+def test_two_accounts_with_too_many_new_people_are_both_named(owner: User, account: Account) -> None:
+    other = AccountFactory.create(owner=owner, name="Front desk")
+    LimitFactory.create(account=other, new_per_day=5)
+    made = ReminderFactory.create(
+        owner=owner, accounts=[account, other], recipients=RecipientFactory.create_batch(60, owner=owner)
+    )
+    with time_machine.travel(WEDNESDAY, tick=False):
+        found = forecast(made, now=timezone.now())
+    assert "are new to Office: 10 a day" in found.sentence
+    assert "are new to Front desk: 5 a day" in found.sentence
+
+
 def test_a_window_that_never_closes_is_no_reason_to_forget_the_limit_of_a_day(
     owner: User, account: Account
 ) -> None:
