@@ -18,6 +18,7 @@ from accounts.recipients.search import matching
 from accounts.roles import may_touch, visible
 from delivery.models import Run
 from delivery.planning.forecasts import forecast
+from delivery.planning.words import Forecast
 from delivery.states import OPEN_RUN
 from queues import steering
 from queues.actions import replan, withdraw
@@ -35,6 +36,7 @@ STEPS = {
 }
 MOST_FOUND = 200  # recipients of one search
 MOST_RUNS = 10
+MOST_FORESEEN = 1_000  # items of one run
 
 
 @login_required
@@ -116,12 +118,17 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "totals": _totals(queue),
         "chosen": chosen if chosen in set(ItemState) else "",
         "search": search,
-        "runs": [(run, forecast(run, now=timezone.now()) if run.pending else None) for run in open_runs],
+        "runs": [(run, _forecast(run)) for run in open_runs],
         "may_touch": may_touch(queue, request.user, Role.SEND),
         "replan": ReplanForm(),
         "sources": queue.sources.defer("credentials").order_by("pk"),
     }
     return render(request, "queues/page.html", context)
+
+
+def _forecast(run: Run) -> Forecast | None:
+    """Return how a run goes on; of a long one, which takes a while to foresee, the page of the run says so."""
+    return forecast(run, now=timezone.now()) if 0 < run.pending <= MOST_FORESEEN else None
 
 
 def _totals(queue: Queue) -> list[tuple[str, int]]:
