@@ -31,6 +31,7 @@ TIMINGS = {
     "BACKOFF_BASE_SECONDS": "0.5",
     "RATE_LIMITED_SECONDS": "2",
     "NOT_CONNECTED_SECONDS": "1",
+    "RECONNECT_RAMP_MINUTES": "0",  # what is slow after an outage would hide what is lost in it
     "TROUBLE_WAIT_MAX_MINUTES": "0.1",
     "TROUBLE_OFFLINE_MINUTES": "0.1",
     "PART_GAP_MIN_MS": "50",
