@@ -15,6 +15,7 @@ from accounts.models import (
     Account,
     AddressAlias,
     ConsentChange,
+    Contact,
     Delivery,
     GroupSync,
     HealthChange,
@@ -48,7 +49,7 @@ from accounts.roles import (
 from activity.models import AccountDay, Attempt, Inbound, Notification, NotificationOutbox, PushSubscription
 from api.models import ApiKey, StoredAnswer
 from audit.models import Entry, PersonalValues
-from delivery.models import MediaHandle, Run, RunAccount, RunTarget
+from delivery.models import MediaHandle, Run, RunAccount, RunTarget, TargetContent
 from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from tests import factories as f
@@ -64,6 +65,7 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     OwnLimits: lambda owner: f.OwnLimitsFactory.create(account__owner=owner),
     SenderDomain: lambda owner: f.SenderDomainFactory.create(account__owner=owner),
     ConsentChange: lambda owner: f.ConsentChangeFactory.create(recipient__owner=owner),
+    Contact: lambda owner: f.ContactFactory.create(account__owner=owner),
     HealthChange: lambda owner: f.HealthChangeFactory.create(account__owner=owner),
     AccountDay: lambda owner: f.AccountDayFactory.create(account__owner=owner),
     GroupSync: lambda owner: f.GroupSyncFactory.create(account__owner=owner),
@@ -84,6 +86,7 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Run: lambda owner: f.RunFactory.create(reminder__owner=owner),
     RunAccount: lambda owner: f.RunAccountFactory.create(run__reminder__owner=owner),
     RunTarget: lambda owner: f.RunTargetFactory.create(run__reminder__owner=owner),
+    TargetContent: lambda owner: f.TargetContentFactory.create(target__run__reminder__owner=owner),
     FollowUp: lambda owner: f.FollowUpFactory.create(target__run__reminder__owner=owner),
     FollowUpStep: lambda owner: f.FollowUpStepFactory.create(reminder__owner=owner),
     Media: lambda owner: f.MediaFactory.create(owner=owner),

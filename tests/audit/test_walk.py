@@ -68,23 +68,28 @@ def test_a_route_that_changes_something_leaves_an_entry_with_its_key(route: Rout
         assert entry.via
 
 
-def addresses(resolver: URLResolver, space: str = "") -> Iterator[tuple[str, URLPattern]]:
-    """Yield every named address of our pages."""
+def addresses(
+    resolver: URLResolver, space: str = "", above: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, tuple[URLPattern, frozenset[str]]]]:
+    """Yield every named address of our pages, with its pattern and the names of all its arguments."""
     for each in resolver.url_patterns:
+        pattern = each.pattern
+        names = above | {*pattern.converters, *pattern.regex.groupindex}
         if isinstance(each, URLResolver):
             inner = ":".join(filter(None, (space, each.namespace)))
             if each.namespace != "admin" and not (each.app_name or "").startswith(("ninja", "api-")):
-                yield from addresses(each, inner)
+                yield from addresses(each, inner, names)
         elif each.name:
-            yield ":".join(filter(None, (space, each.name))), each
+            yield ":".join(filter(None, (space, each.name))), (each, names)
 
 
 NAMED = dict(addresses(get_resolver()))
 TEXTS = {"how": "They asked.", "name": "New", "into": "", "do": "save", "confirmed": "1", "reason": "A test"}
 
 
-def kwargs_of(name: str, pattern: URLPattern, things: Things) -> dict[str, Any]:
-    """Return values for an address that name rows of the owner."""
+def address_of(name: str, things: Things) -> str:
+    """Return an address that names rows of the owner."""
+    pattern, arguments = NAMED[name]
     space, _, last = name.partition(":")
     nouns = {"accounts": "accounts", "recipients": "recipients", "reminders": "reminders", "runs": "runs"}
     noun = {"tag": "tags", "tag_all": "tags", "media": "media"}.get(last, nouns.get(space, space))
@@ -95,8 +100,9 @@ def kwargs_of(name: str, pattern: URLPattern, things: Things) -> dict[str, Any]:
     }
     known |= {"action": "opt-out", "verb": "off", "channel": "whatsapp", "kind": "sandbox", "trial": "x"}
     known |= {"token": "x", "public_id": "00000000-0000-0000-0000-000000000000", "key": "x"}
-    names = {*pattern.pattern.converters, *pattern.pattern.regex.groupindex}
-    return {each: known.get(each, "x") for each in names}
+    return reverse(
+        name, kwargs={each: known.get(each, "x") for each in arguments} | (pattern.default_args or {})
+    )
 
 
 @pytest.mark.parametrize("name", sorted(NAMED))
@@ -105,8 +111,7 @@ def test_an_address_that_changes_something_leaves_an_entry(name: str, owner: Use
     things = Things(owner)
     client.force_login(owner)
     before, known = rows(), set(Entry.objects.values_list("pk", flat=True))
-    url = reverse(name, kwargs=kwargs_of(name, NAMED[name], things) | (NAMED[name].default_args or {}))
-    answer = client.post(url, TEXTS)
+    answer = client.post(address_of(name, things), TEXTS)
     changed = differing(before, rows())
     new = Entry.objects.exclude(pk__in=known).exists()
     assert new >= bool(changed), f"{name} ({answer.status_code}) changed {changed} without an entry"
@@ -125,8 +130,7 @@ def test_these_addresses_do_change_something(name: str, owner: User, client: Cli
     things = Things(owner)
     client.force_login(owner)
     known = set(Entry.objects.values_list("pk", flat=True))
-    url = reverse(name, kwargs=kwargs_of(name, NAMED[name], things) | (NAMED[name].default_args or {}))
-    client.post(url, TEXTS | {"do": "add"} if name == "recipients:tag_all" else TEXTS)
+    client.post(address_of(name, things), TEXTS | {"do": "add"} if name == "recipients:tag_all" else TEXTS)
     assert Entry.objects.exclude(pk__in=known).exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
-from accounts.models import Account, User
+from accounts.models import Account, Limit, User
 from activity.models import Notification
 from delivery import lifecycle
 from delivery.engine import pump
@@ -97,8 +97,9 @@ def test_a_day_that_others_filled_pauses_a_run_before_its_first_message(stage: S
 
 
 def test_with_several_accounts_it_goes_on_until_the_last_has_nothing_to_send(stage: Stage) -> None:
-    anna, other = capped(stage, per_day=1), capped(stage, "Ben", per_day=None)
-    run = fired(stage, anna, other)
+    anna, other = capped(stage, per_day=None), capped(stage, "Ben", per_day=None)
+    run = fired(stage, anna, other)  # three for each: both have room
+    Limit.objects.filter(account=anna).update(per_day=1)
     pump.pump(anna.pk)
     assert Run.objects.get(pk=run.pk).status == RunStatus.RUNNING
     run = serve(run, other)
