@@ -28,7 +28,8 @@ def entry(number: int, **values: Any) -> Entry:
 
 
 def queue_of(stage: Stage, *accounts: Account, **values: Any) -> Queue:
-    return QueueFactory.create(owner=stage.owner, accounts=accounts, **values)
+    """Return a queue whose items leave as fast as their accounts allow: none of them has a time."""
+    return QueueFactory.create(owner=stage.owner, accounts=accounts, **{"pace": Queue.Pace.STEADY} | values)
 
 
 def take(queue: Queue, *entries: Entry) -> list[Took]:
