@@ -170,7 +170,8 @@ local function settle_person(state, right, at, anew, before)
     at = math.max(start, at)
   end
   at = math.max(at, before)
-  if at >= state.day_end then table.insert(state.new_late, at) end
+  -- Without a right, a person whose last message was in the next day already has a place there.
+  if at >= state.day_end and (right ~= '' or before < state.day_end) then table.insert(state.new_late, at) end
   if anew then
     add_to_spans(state.new_spans, at, 1)
   elseif before > 0 then

@@ -13,7 +13,7 @@ import pytest
 from redis import Redis
 
 from delivery.engine.lease import Lease, lease_key
-from delivery.limiter import Ask, Day, Done, Forgotten, Granted, Limiter, Memory, Met
+from delivery.limiter import Ask, Day, Done, Forgotten, Granted, Limiter, Memory, Met, Use
 from delivery.pacing import Pace, bucket_width
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -206,3 +206,21 @@ def test_places_that_do_not_move_would_cross_the_limit(redis: Redis) -> None:
     for _ in months(world):
         pass
     assert most_in(world.sent, WEEK) > PER_WEEK
+
+
+def test_two_messages_after_midnight_to_a_person_of_the_day_before_count_once(redis: Redis) -> None:
+    world = World(redis=redis, rng=Random(0))
+    world.now = world.day().end_ms - 10
+    world.sent.append((1, world.now))
+    done = world.limiter.rebuild(world.lease, "message", world.memory())
+    assert isinstance(done, Done)
+    midnight = world.day().end_ms
+    people = [
+        Met(at_ms=midnight + 1, before_ms=midnight - 10),
+        Met(at_ms=midnight + 2, before_ms=midnight + 1),
+    ]
+    world.limiter.settle(world.lease, "message", {}, mark=done.mark, people=people)
+    world.now = midnight + 3
+    use = world.limiter.peek(world.lease.account_id, "message", PACE, world.day())
+    assert isinstance(use, Use)
+    assert (use.new_day, use.new_week) == (1, 1)
