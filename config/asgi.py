@@ -20,6 +20,7 @@ from config.private_files import make_private  # noqa: E402
 from config.web import open_files  # noqa: E402
 from config.web.odd_requests import Handler  # noqa: E402
 from delivery.apps import tell_of_networks  # noqa: E402
+from people.middleware import HoldSockets  # noqa: E402
 
 tell_of_networks()
 make_private(settings.MEDIA_ROOT)
@@ -30,6 +31,6 @@ if not settings.TESTING:  # tests that import this have a Redis of their own onl
 application = ProtocolTypeRouter(
     {
         "http": Handler(),
-        "websocket": SameOrigin(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": SameOrigin(SessionMiddlewareStack(HoldSockets(URLRouter(websocket_urlpatterns)))),
     }
 )

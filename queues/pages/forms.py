@@ -13,11 +13,13 @@ from accounts.generics import ModelForm
 from accounts.models import Account, Role, User
 from accounts.roles import owners_for
 from accounts.zones import ChecksZone, common_zones
+from delivery.models import TargetContent
 from delivery.pages.days_field import SendDaysField
 from queues.entries import LONGEST, Entry
 from queues.imports.columns import ADDRESS, MEANINGS, ONCE, TEXT, VARIABLE
 from queues.models import Item, Queue, QueueImport
 from queues.senders import accounts_of
+from reminders.models import Media
 from reminders.moments import instant_of
 
 HOURS = [(hour, f"{hour:02}:00") for hour in range(25)]
@@ -94,6 +96,13 @@ class QueueForm(ChecksZone, ModelForm[Queue]):
         """Leave the checks of the row to the action, which every door calls."""
 
 
+def files_of(content: TargetContent, queue: Queue) -> list[int]:
+    """Return the files of an item in their order: its page changes its text, and keeps them."""
+    hashes = [str(part["sha256"]) for part in content.parts or () if part.get("sha256")]
+    known = dict(Media.objects.filter(owner=queue.owner_id, sha256__in=hashes).values_list("sha256", "pk"))
+    return [known[each] for each in hashes if each in known]
+
+
 class ItemForm(forms.Form):
     """One item as a person types it."""
 
@@ -131,6 +140,7 @@ class ItemForm(forms.Form):
             subject=given["subject"],
             text=given["text"],
             values={name: str(value) for name, value in content.values.items()} if content else {},
+            media=files_of(content, self.queue) if content else (),
             planned_at=instant_of(planned, self.queue.zone) if planned else None,
             sender=given["sender"],
             priority=given["priority"],

@@ -447,3 +447,13 @@ async def test_a_socket_whose_state_cannot_be_read_leaves_its_place(
     assert places().taken(owner.pk) == 0
     async with listening("/ws/me/", cookies["owner"]):
         assert places().taken(owner.pk) == 1
+
+
+@pytest.mark.parametrize(("required", "connected"), [("everybody", False), ("staff", True), ("nobody", True)])
+async def test_who_has_to_add_a_second_factor_first_hears_nothing(
+    owner: User, settings: Settings, required: str, connected: bool
+) -> None:
+    settings.REQUIRE_MFA = required
+    opened = socket("/ws/me/", await database_sync_to_async(cookie_of)(owner))
+    assert (await opened.connect())[0] is connected
+    await opened.disconnect()

@@ -12,7 +12,7 @@ from audit.models import Entry as AuditEntry
 from delivery.models import Run, RunTarget
 from queues.actions import put
 from queues.models import Item, Queue, QueueImport
-from tests.factories import AccountFactory, QueueFactory
+from tests.factories import AccountFactory, MediaFactory, QueueFactory
 from tests.queues.test_actions import entry, item_of, states, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
@@ -124,6 +124,20 @@ def test_an_item_is_changed_and_withdrawn_on_its_page(queue: Queue, client: Clie
     assert "was withdrawn" in post(client, "item_withdraw", item.pk)
     assert states(queue) == ["withdrawn"]
     assert "begun or ended already" in post(client, "item_withdraw", item.pk)
+
+
+def test_an_item_keeps_its_files_when_its_text_is_changed_on_its_page(
+    owner: User, queue: Queue, client: Client
+) -> None:
+    files = MediaFactory.create_batch(2, owner=owner)
+    put(queue, [entry(1, media=[file.pk for file in files])], source="page", by=None)
+    item = item_of(queue)
+    given = {"address": item.recipient.address, "text": "Better", "priority": 0}
+    assert "The item was changed." in post(client, "item", item.pk, **given)
+    parts = item_of(queue).content.parts
+    assert parts is not None
+    assert [part["sha256"] for part in parts] == [file.sha256 for file in files]
+    assert parts[0]["text"] == "Better"
 
 
 def test_an_item_that_has_begun_is_shown_and_not_changed(queue: Queue, client: Client) -> None:
