@@ -3,12 +3,14 @@
 Wrong codes count like wrong passwords, by name and address (django-axes), so that six digits cannot be tried out.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from allauth.core import context
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm
 from allauth.mfa.models import Authenticator
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from axes.handlers.proxy import AxesProxyHandler
 from django import forms
 from django.conf import settings
@@ -20,6 +22,7 @@ from accounts.models import User
 from audit.record import record
 from people.sessions import end_sessions
 
+CHANGES = {"added": authenticator_added, "removed": authenticator_removed, "made anew": authenticator_reset}
 STRONG = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 
@@ -60,3 +63,16 @@ def reset(person: User, *, by: User) -> None:
     Authenticator.objects.filter(user=person).delete()
     end_sessions(person)
     record("person.two_factor_reset", person, by=by, before={"factors": removed})
+
+
+def watch() -> None:
+    """Begin to record each change that people make to their second factor. Called once, when the apps are ready."""
+    for change, signal in CHANGES.items():
+        signal.connect(_recording(change), weak=False, dispatch_uid=f"second-factor-{change}")
+
+
+def _recording(change: str) -> Callable[..., None]:
+    def note(*, user: User, authenticator: Authenticator, **_: Any) -> None:
+        record("person.two_factor", user, by=user, note=f"{authenticator.get_type_display()}: {change}")
+
+    return note

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import User
+from audit.models import Entry
 from people import second_factor
 from people.sessions import sessions_of
 from tests.factories import OperatorFactory, StaffFactory
@@ -208,6 +209,17 @@ def test_a_superuser_takes_a_lost_factor_off_and_the_person_is_logged_out(
     second_factor.reset(with_app, by=User.objects.create_superuser("boss"))
     assert not second_factor.has(with_app)
     assert not is_in(client)
+
+
+def test_whoever_removes_the_second_factor_is_recorded(client: Client, with_app: User) -> None:
+    enter(client)
+    client.post(reverse("mfa_authenticate"), {"code": code()})
+    confirm(client)
+    client.post(reverse("mfa_deactivate_totp"))
+    assert not second_factor.has(with_app)
+    entries = Entry.objects.filter(action="person.two_factor", actor=with_app).order_by("pk")
+    notes = ["TOTP Authenticator: removed", "Recovery codes: removed"]
+    assert list(entries.values_list("note", flat=True)) == notes
 
 
 class TestRequired:
