@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from django.db.models import Count
 
-from accounts.models import Account, Recipient
+from accounts.models import Account, Contact, Recipient
 from delivery.models import RunTarget
 from delivery.states import TargetStatus
 from queues.entries import Entry, EntryError
 from queues.models import Queue
 
-TALKED = (TargetStatus.SENT, TargetStatus.SENDING, TargetStatus.PENDING)
+WAITING = (TargetStatus.SENDING, TargetStatus.PENDING)
 
 
 def accounts_of(queue: Queue) -> list[Account]:
@@ -24,8 +24,8 @@ def accounts_of(queue: Queue) -> list[Account]:
 class Senders:
     """The accounts of a queue, for choosing one for each item.
 
-    A recipient stays with the account that wrote to them last, or that an earlier item waits at. New ones go to the
-    account with the fewest pending items.
+    A recipient stays with the account that last talked with them, if it can send, else with the one that an earlier
+    item waits at. New ones go to the account with the fewest pending items.
     """
 
     accounts: Sequence[Account]
@@ -65,10 +65,13 @@ def senders(queue: Queue, recipients: Collection[int]) -> Senders:
     """Return the senders of a queue, with what is known of these recipients."""
     accounts = accounts_of(queue)
     ids = [account.pk for account in accounts]
-    rows = RunTarget.objects.filter(recipient__in=recipients, account__in=ids, status__in=TALKED)
-    last = rows.order_by("recipient_id", "-run_id", "-pk").distinct("recipient_id")
+    able = [account.pk for account in accounts if account.status == Account.Status.ACTIVE]
+    talks = Contact.objects.filter(recipient__in=recipients, account__in=able, talked_at__isnull=False)
+    last = talks.order_by("recipient_id", "-talked_at").distinct("recipient_id")
+    rows = RunTarget.objects.filter(recipient__in=recipients, account__in=ids, status__in=WAITING)
+    waiting = rows.order_by("recipient_id", "-run_id", "-pk").distinct("recipient_id")
     pending = RunTarget.objects.filter(account__in=ids, status=TargetStatus.PENDING)
     load = pending.values_list("account").annotate(number=Count("pk")).order_by()
-    return Senders(
-        accounts=accounts, known=dict(last.values_list("recipient_id", "account_id")), load=dict(load)
-    )
+    known = dict(waiting.values_list("recipient_id", "account_id"))
+    known |= dict(last.values_list("recipient_id", "account_id"))
+    return Senders(accounts=accounts, known=known, load=dict(load))

@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import Recipient, User
+from accounts.models import Account, Recipient, User
 from delivery.models import Run, RunTarget, TargetContent
 from delivery.states import RunStatus, TargetStatus
 from queues.actions import Result, Took, put, replan, withdraw
@@ -18,7 +18,7 @@ from queues.states import ItemState, with_state
 from queues.steering import cancel, pause, resume
 from reminders.drafts import NotPossibleError
 from tests.delivery.stage import add_up
-from tests.factories import AccountFactory, MediaFactory, QueueFactory, RecipientFactory
+from tests.factories import AccountFactory, ContactFactory, MediaFactory, QueueFactory, RecipientFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -167,6 +167,21 @@ def test_items_without_a_sender_are_dealt_and_a_recipient_stays_with_one(owner: 
     before = item_of(queue).target.account_id
     take(queue, entry(11, address=entry(1).address))
     assert item_of(queue, "row-11").target.account_id == before
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_an_item_goes_to_the_account_that_last_talked_with_the_person_if_it_can_send(
+    owner: User, able: bool
+) -> None:
+    queue = QueueFactory.create(owner=owner, accounts=2)
+    first, second = queue.accounts.order_by("pk")
+    person = RecipientFactory.create(owner=owner, channel=queue.channel, address=entry(1).address)
+    ContactFactory.create(account=first, recipient=person, talked_at=timezone.now() - timedelta(days=2))
+    ContactFactory.create(account=second, recipient=person)  # in a reminder, or by a reply
+    if not able:
+        Account.objects.filter(pk=second.pk).update(status=Account.Status.OFFLINE)
+    take(queue, entry(1))
+    assert item_of(queue).target.account == (second if able else first)
 
 
 def test_a_change_is_taken_until_the_item_has_begun(owner: User) -> None:
