@@ -257,7 +257,8 @@ WITH locked AS MATERIALIZED (
                     WHEN p.undeliverable_at IS NOT NULL THEN 'undeliverable'
                     WHEN p.archived_at IS NOT NULL THEN 'no longer reachable' ELSE '' END AS why
     ) no
-    WHERE t.run_id = ANY(ARRAY(SELECT id FROM locked)) AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id
+    WHERE t.run_id + 0 = ANY(ARRAY(SELECT id FROM locked))  -- found by their ids, not by their runs
+      AND t.id = ANY(%(targets)s::bigint[]) AND p.id = t.recipient_id
       AND t.status || '' = 'sending' AND t.fence = %(fence)s
       AND t.account_id = COALESCE(%(account)s, t.account_id) AND (t.begun_at IS NULL OR %(begun)s)
     RETURNING t.run_id, t.status

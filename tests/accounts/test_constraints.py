@@ -143,6 +143,16 @@ REFUSALS = [
         WARMING_UP,
         warmup_ceiling=19,
     ),
+    changed("working hours without an end", "account_working_hours_whole", AccountFactory, work_start_hour=9),
+    changed(
+        "working hours that end before they begin",
+        "account_working_hours_whole",
+        AccountFactory,
+        work_start_hour=17,
+        work_end_hour=9,
+    ),
+    changed("no working day", "account_working_days", AccountFactory, work_days=0),
+    changed("an eighth working day", "account_working_days", AccountFactory, work_days=128),
     # Limits
     doubled(
         "two limits of one account for one action", "limit_once_per_action", LimitFactory, "account", "action"

@@ -174,7 +174,7 @@ def test_there_is_one_page_to_log_in_and_operators_are_told_why_they_stay_out(
     expect(page.get_by_role("heading", name="Welcome back")).to_be_visible()
     page.get_by_label("Username").fill("stella")
     page.get_by_label("Password").fill("a long way to the pace line")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Log in", exact=True).click()
     expect(page.get_by_role("heading", name="Site administration")).to_be_visible()
     operator = new_page(user=UserFactory.create(), troubled=True)
     operator.goto("/admin/")

@@ -107,7 +107,7 @@ def test_logging_in_leads_to_the_dashboard(page: Page) -> None:
     page.goto("/")
     page.get_by_label("Username").fill("nadia")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Log in", exact=True).click()
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
 
 
@@ -115,7 +115,7 @@ def test_a_wrong_password_is_told_and_the_name_is_kept(page: Page) -> None:
     page.goto("/login/")
     page.get_by_label("Username").fill("nadia")
     page.get_by_label("Password").fill("wrong")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Log in", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("Wrong username or password")
     expect(page.get_by_label("Username")).to_have_value("nadia")
 

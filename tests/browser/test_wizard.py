@@ -91,7 +91,7 @@ def test_a_newcomer_gets_a_first_reminder_delivered(
     page.goto("/reminders/")
     page.get_by_label("Username").fill("nadia")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Log in", exact=True).click()
     page.get_by_role("link", name="Write a reminder").click()
 
     page.get_by_label("Text of part 1").fill("Hello {{ name }}, see you on Saturday!")

@@ -129,6 +129,7 @@ def statements(many: int) -> dict[str, Statement]:
     record = recording.record(landings, now=NOW)
     surely = recording.record_surely(landings, now=NOW)
     span = {"since": claims.EARLIEST, "before": claims.LATEST}
+    chosen = {"sendable": NOW, "fresh": NOW, "slow": False}
     whole = {"account": 1, "now": NOW}
     let_go: dict[str, Any] = {
         "targets": [target_of(run) for run in runs],
@@ -156,7 +157,7 @@ def statements(many: int) -> dict[str, Statement]:
         "talked": Statement(sql=record.then, arguments=record.arguments),
         "claim": Statement(sql=claims.CLAIM, arguments={**whole, **claim, **span}),
         "let go": Statement(sql=claims.LET_GO, arguments=let_go),
-        "next run": Statement(sql=claims.NEXT_RUN, arguments={**whole, "sendable": NOW, **span}),
+        "next run": Statement(sql=claims.NEXT_RUN, arguments={**whole, **chosen, **span}),
         "reclaim": Statement(sql=rescue.RECLAIM, arguments={**whole, **reclaim}),
         "unsettled": Statement(sql=rescue.UNSETTLED, arguments={"account": 1}),
         "start shift": Statement(

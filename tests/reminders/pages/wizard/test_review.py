@@ -263,7 +263,7 @@ def test_the_page_takes_as_many_queries_for_many_recipients(
     accounts = AccountFactory.create_batch(4, owner=owner)
     people = RecipientFactory.create_batch(40, owner=owner)
     reminder = ready(owner, accounts=accounts, recipients=people, parts=3)
-    with django_assert_max_num_queries(32):
+    with django_assert_max_num_queries(33):
         logged_in.get(url(reminder))
 
 
