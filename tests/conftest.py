@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
-from django.test import override_settings
+from django.test import TransactionTestCase, override_settings
 from pytest_django import DjangoDbBlocker, Settings
 from redis import Redis
 
@@ -16,9 +16,11 @@ from accounts.models import User
 from config.redis.address import redis_address
 from config.redis.client import client
 from delivery.engine.loop import hang_up
+from tests import emptying
 from tests.browser.chromium import HOW_TO_GET_IT, MISSING
 from tests.factories import OperatorFactory, StaffFactory, TeamMateFactory
 from tests.redis_database import free_database, with_database
+from tests.template_database import template_database
 
 END_OTHERS = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
@@ -75,13 +77,24 @@ def staff(db: None) -> User:
 
 
 @pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """Let each process copy a migrated database instead of migrating its own."""
+    url, locks = django_settings.DATABASE_URL, django_settings.VAR / "tests"
+    template = template_database(url, root=django_settings.BASE_DIR, locks=locks)
+    connection.settings_dict["TEST"]["TEMPLATE"] = template
+
+
+@pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """A database with connections cannot be dropped: the engine's loop keeps its own, a late thread may too."""
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         # Tests with several connections empty all tables at their end; `tests/audit` tries the trigger itself.
         cursor.execute("DROP TRIGGER IF EXISTS never_emptied ON audit_entry")
         cursor.execute("DROP TRIGGER IF EXISTS never_emptied ON audit_personalvalues")
-    yield
+        emptying.prepare()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", emptying.empty)
+        yield
     hang_up()
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(END_OTHERS)
