@@ -1,5 +1,6 @@
 """The page of a person's own API keys: make one, see when each was used, revoke one."""
 
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -21,9 +22,14 @@ from api.scopes import Scope
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def key_list(request: HttpRequest) -> HttpResponse:
-    """Show the keys. A new key is shown in the answer to its form, and never again: it is stored nowhere."""
+    """Show the keys. A new key is shown in the answer to its form, and never again: it is stored nowhere.
+
+    Before a key is made, the password or the second factor is asked for again: a key outlives the session. Somebody who
+    has neither, because a provider logs them in, is not asked.
+    """
     form, issued = KeyForm(posted(request)), None
     if form.is_valid():
+        raise_if_reauthentication_required(request, app="account")
         issued = _issue(request, form)
     page = page_of(ApiKey.objects.filter(person=user_of(request)), request.GET, newest_first=True)
     now = timezone.now()

@@ -3,15 +3,17 @@
 import re
 
 import pytest
+from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
+from redis import Redis
 
 from accounts.models import User
 from api.models import ApiKey
 from tests.factories import ApiKeyFactory
 
-PAGE = "/keys/"
+PAGE, SECRET = "/keys/", "JBSWY3DPEHPK3PXP"
 
 
 @pytest.fixture
@@ -28,6 +30,43 @@ def test_a_new_key_is_shown_once_and_works(own: Client) -> None:
     assert found[0] not in own.get(PAGE).content.decode()
     told = Client().get("/api/v1/me", headers={"Authorization": f"Bearer {found[0]}"})
     assert (told.status_code, told.json()["scopes"]) == (200, ["read"])
+
+
+WANTED = {"name": "CRM", "scopes": ["read", "send"], "last_day": ""}
+
+
+def test_the_password_is_asked_for_before_a_key_is_made(own: Client, owner: User, redis: Redis) -> None:
+    owner.set_password("a-Long-pass-9")
+    owner.save()
+    own.force_login(owner)
+    asked = own.post(PAGE, WANTED)
+    assert asked["Location"] == f"{reverse('account_reauthenticate')}?next=%2Fkeys%2F"
+    assert not ApiKey.objects.exists()
+    wrong = own.post(asked["Location"], {"password": "something else"})
+    assert (wrong.status_code, ApiKey.objects.exists()) == (200, False)
+    made = own.post(asked["Location"], {"password": "a-Long-pass-9"})
+    assert "paceline_" in made.content.decode()
+    assert ApiKey.objects.get().scopes == ["read", "send"]
+    assert "no-store" in made["Cache-Control"]
+    assert "paceline_" in own.post(PAGE, WANTED | {"name": "Another"}).content.decode()
+
+
+def test_a_second_factor_can_take_the_place_of_the_password(own: Client, owner: User, redis: Redis) -> None:
+    owner.set_unusable_password()
+    owner.save()
+    TOTP.activate(owner, SECRET)
+    own.force_login(owner)
+    asked = own.post(PAGE, WANTED)
+    assert asked["Location"].startswith(reverse("mfa_reauthenticate"))
+    code = format_hotp_value(hotp_value(SECRET, next(iter(yield_hotp_counters_from_time()))))
+    assert "paceline_" in own.post(asked["Location"], {"code": code}).content.decode()
+
+
+def test_somebody_whom_a_provider_logs_in_is_not_locked_out(own: Client, owner: User) -> None:
+    owner.set_unusable_password()
+    owner.save()
+    own.force_login(owner)
+    assert "paceline_" in own.post(PAGE, WANTED).content.decode()
 
 
 @pytest.mark.parametrize(
