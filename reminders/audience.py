@@ -97,6 +97,12 @@ def excluded(reminder: Reminder, accounts: Sequence[int]) -> RecipientQuerySet:
     )
 
 
+def scheduled_names_one_of(owner_id: int, tags: Iterable[str]) -> bool:
+    """Return whether a scheduled reminder of the owner names one of the tags: then a tag decides who gets a message."""
+    found = Reminder.objects.filter(owner=owner_id, status=Reminder.Status.SCHEDULED, archived_at=None)
+    return found.filter(tags__owner=owner_id, tags__name__in=set(tags)).exists()
+
+
 @transaction.atomic
 def choose(reminder: Reminder, rows: RecipientQuerySet, *, by: User) -> int:
     """Add all of `rows`; return how many were not chosen before."""

@@ -19,7 +19,7 @@ from activity.privacy.export import export
 from api.access import MANAGE, READ, person_of
 from api.paging import page
 from api.problems import refusal
-from api.routes.rows import owner_for, seen, touched
+from api.routes.rows import owner_for, require_send_for_tags, seen, touched
 from api.schemas.base import Id, Page
 from api.schemas.recipients import (
     Erased,
@@ -67,9 +67,11 @@ def put_recipients(request: HttpRequest, body: RecipientsGiven) -> RecipientResu
     """Add up to 1,000 recipients, or update those whose address exists, all in one transaction.
 
     Each has a result of its own: one that is refused keeps no other from being saved. What is left out stays as it
-    is, an archived recipient comes back, and consent never changes.
+    is, an archived recipient comes back, and consent never changes. To give a tag to which a scheduled reminder goes,
+    the key needs the scope `send` too.
     """
     owner = owner_for(request, body.owner, Role.WRITE)
+    require_send_for_tags(request, owner.pk, (tag for each in body.recipients for tag in each.tags))
     given = [
         Given(
             channel=each.channel.value,
@@ -91,8 +93,14 @@ def put_recipients(request: HttpRequest, body: RecipientsGiven) -> RecipientResu
 
 @router.patch("/{int:pk}", response=RecipientShown, auth=MANAGE)
 def change_recipient(request: HttpRequest, pk: Path[Id], body: RecipientChanged) -> RecipientShown:
-    """Change the name, the variables or the tags of a recipient."""
+    """Change the name, the variables or the tags of a recipient.
+
+    To give or take a tag to which a scheduled reminder goes, the key needs the scope `send` too.
+    """
     recipient = touched(Recipient.objects.all(), request, pk, Role.WRITE)
+    if body.tags is not None:
+        changed = set(body.tags) ^ set(recipient.tags.values_list("name", flat=True))
+        require_send_for_tags(request, recipient.owner_id, changed)
     change(recipient, name=body.name, fields=body.fields, tags=body.tags, by=person_of(request))
     return show_again(pk)
 

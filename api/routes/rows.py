@@ -1,5 +1,6 @@
 """Finds the rows that a request names: 404 where the person may not see one, 403 where they may not change it."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from django.core.exceptions import PermissionDenied
@@ -9,8 +10,10 @@ from django.shortcuts import get_object_or_404
 
 from accounts.models import Role, User
 from accounts.roles import owners_for, require_touch, visible
-from api.access import person_of
+from api.access import person_of, require_scope
 from api.problems import invalid
+from api.scopes import Scope
+from reminders.audience import scheduled_names_one_of
 
 M = TypeVar("M", bound=Model)
 
@@ -35,6 +38,17 @@ def owner_for(request: HttpRequest, owner: int | None, role: Role) -> User:
     if found is None:
         raise PermissionDenied(f"You may not add this for this owner. Ask them for the role {role.label}.")
     return found
+
+
+def require_send_for_tags(request: HttpRequest, owner_id: int, tags: Iterable[str]) -> None:
+    """Raise a problem where a tag decides who gets a scheduled reminder, and the key may not send."""
+    wanted = set(tags)
+    if wanted and scheduled_names_one_of(owner_id, wanted):
+        require_scope(
+            request,
+            Scope.SEND,
+            "A scheduled reminder goes to a tag that you give or take: it decides who gets it.",
+        )
 
 
 def all_of(rows: QuerySet[M], request: HttpRequest, ids: list[int], field: str) -> list[M]:

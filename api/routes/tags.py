@@ -10,7 +10,7 @@ from accounts.recipients import tags
 from accounts.roles import visible
 from api.access import MANAGE, READ, person_of
 from api.paging import page
-from api.routes.rows import owner_for, seen, touched
+from api.routes.rows import owner_for, require_send_for_tags, seen, touched
 from api.schemas.base import Id, ListAsked, Page
 from api.schemas.recipients import Tagged, TaggedCount, TagGiven, TagRenamed, TagShown
 
@@ -52,8 +52,12 @@ def delete_tag(request: HttpRequest, pk: Path[Id]) -> Status[None]:
 
 @router.post("/{int:pk}/recipients", response=TaggedCount, auth=MANAGE)
 def tag_recipients(request: HttpRequest, pk: Path[Id], body: Tagged) -> TaggedCount:
-    """Give the tag to recipients of its owner, or take it from them; ids that are not there change nothing."""
+    """Give the tag to recipients of its owner, or take it from them; ids that are not there change nothing.
+
+    Where a scheduled reminder goes to the tag, the key needs the scope `send` too.
+    """
     tag, by = touched(Tag.objects.all(), request, pk, Role.WRITE), person_of(request)
+    require_send_for_tags(request, tag.owner_id, [tag.name])
     added = tags.tag_all(Recipient.objects.filter(pk__in=body.add), tag, by=by) if body.add else 0
     gone = Recipient.objects.filter(pk__in=body.remove)
     return TaggedCount(added=added, removed=tags.untag_all(gone, tag, by=by) if body.remove else 0)

@@ -1,6 +1,7 @@
 """Recipients and tags over the API."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -8,6 +9,7 @@ from django.db import connection
 from accounts.models import ConsentChange, Recipient, Tag, User
 from accounts.recipients import bulk
 from accounts.recipients.bulk import Given
+from api.scopes import Scope
 from tests.api.program import Program, problem_of
 from tests.factories import AccountFactory, OperatorFactory, RecipientFactory, ReminderFactory, TagFactory
 
@@ -176,3 +178,27 @@ def test_an_undeliverable_recipient_says_since_when_and_why(program: Program, ow
     shown = program.get(f"/recipients/{found.pk}")
     assert (shown["state"], shown["undeliverable_for"]) == ("undeliverable", "550 5.1.1 No such user")
     assert [each["id"] for each in program.get("/recipients?state=undeliverable")["items"]] == [found.pk]
+
+
+def test_a_tag_of_a_scheduled_reminder_needs_the_scope_send_too(owner: User) -> None:
+    """Whoever gives such a tag decides who gets the next message."""
+    tag, other = TagFactory.create(owner=owner, name="Parents"), TagFactory.create(owner=owner, name="Other")
+    anna = RecipientFactory.create(owner=owner, tags=[other])
+    ReminderFactory.create(owner=owner, scheduled=True).tags.set([tag])
+    manages, sends = Program(owner, [Scope.MANAGE]), Program(owner, [Scope.MANAGE, Scope.SEND])
+    changes: list[tuple[str, str, Any]] = [
+        ("POST", f"/tags/{tag.pk}/recipients", {"add": [anna.pk]}),
+        ("PATCH", f"/recipients/{anna.pk}", {"tags": ["Other", "Parents"]}),
+        ("POST", "/recipients", {"recipients": [given(anna.address, tags=["Parents"])]}),
+    ]
+    for method, path, body in changes:
+        assert problem_of(manages.ask(method, path, body))["scope"] == "send"
+        assert not tag.recipients.exists()
+    for method, path, body in changes:
+        assert sends.ask(method, path, body).status_code == 200
+        assert list(tag.recipients.all()) == [anna]
+        tag.recipients.clear()
+    tag.recipients.add(anna)
+    assert problem_of(manages.ask("PATCH", f"/recipients/{anna.pk}", {"tags": ["Other"]}))["scope"] == "send"
+    assert manages.ask("PATCH", f"/recipients/{anna.pk}", {"tags": ["Parents", "New"]}).status_code == 200
+    assert manages.ask("POST", f"/tags/{other.pk}/recipients", {"remove": [anna.pk]}).status_code == 200
