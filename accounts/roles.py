@@ -51,6 +51,7 @@ OWNER_PATHS = {
     "reminders.Part": "reminder__owner",
     "reminders.ReminderAccount": "reminder__owner",
     "activity.NotificationOutbox": "notification__owner",
+    "notices.AccountEscalation": "account__owner",
     "notices.Escalation": "run__owner",
     "notices.Follow": "person",
     "notices.Notice": "address__person",

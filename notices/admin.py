@@ -8,7 +8,7 @@ from accounts.access import user_of
 from accounts.admin.lists import moment_column
 from accounts.admin.roles import ViewAdmin
 from notices import manage
-from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences
+from notices.models import AccountEscalation, Escalation, Follow, Notice, NoticeAddress, Preferences
 
 
 @admin.register(NoticeAddress)
@@ -86,6 +86,19 @@ class EscalationAdmin(ViewAdmin[Escalation]):
     ordering = ("-id",)
     fields = ("run", "since", "told", "next_at")
     unread = ("run__parts",)
+
+    waits = moment_column("since", "Waits since")
+    next = moment_column("next_at", "Told again")
+
+
+@admin.register(AccountEscalation)
+class AccountEscalationAdmin(ViewAdmin[AccountEscalation]):
+    """Accounts that wait for a person, and who was told again."""
+
+    list_display = ("account", "waits", "next")
+    list_select_related = ("account",)
+    ordering = ("-id",)
+    fields = ("account", "since", "told", "next_at")
 
     waits = moment_column("since", "Waits since")
     next = moment_column("next_at", "Told again")

@@ -195,15 +195,23 @@ class Notice(models.Model):
         return self.title
 
 
-class Escalation(models.Model):
-    """A run that waits for a person, and how far it has been told."""
+class Waiting(models.Model):
+    """Something that waits for a person, and how far it has been told."""
 
-    run = models.OneToOneField("delivery.Run", on_delete=models.CASCADE, related_name="escalation")
     since = models.DateTimeField(help_text="When it began to wait.")
     told = ArrayField(
         models.BigIntegerField(), default=list, blank=True, help_text="Ids of those told again."
     )
     next_at = models.DateTimeField(null=True, blank=True, help_text="Empty: nobody else is told.")
+
+    class Meta:
+        abstract = True
+
+
+class Escalation(Waiting):
+    """A run that waits for a person."""
+
+    run = models.OneToOneField("delivery.Run", on_delete=models.CASCADE, related_name="escalation")
 
     class Meta:
         ordering = ["-id"]
@@ -213,3 +221,20 @@ class Escalation(models.Model):
 
     def __str__(self) -> str:
         return f"Escalation of {self.run}"
+
+
+class AccountEscalation(Waiting):
+    """An account that waits for a person: its service blocked it, or logged it out."""
+
+    account = models.OneToOneField("accounts.Account", on_delete=models.CASCADE, related_name="escalation")
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(
+                fields=["next_at"], condition=Q(next_at__isnull=False), name="account_escalation_due"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Escalation of {self.account}"

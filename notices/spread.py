@@ -4,7 +4,7 @@
 2. A notification of an owner becomes one of each active team member who follows the owner. People who may only read get
    it without the request to decide, and not at all where it is nothing but that request.
 3. It becomes a notice for each address that wants its kind; one that still waits there about the same takes it up.
-4. A run that waits for a person is remembered, so that it can be told again (`escalate`).
+4. A run or an account that waits for a person is remembered, so that it can be told again (`escalate`).
 5. Delete the rows. All of this is one transaction: a worker that dies leaves it to the next one.
 """
 
@@ -57,10 +57,17 @@ def pass_on(made: Notification, *, now: datetime) -> None:
     """Pass one notification on to everybody who wants it."""
     if not made.key.startswith(TEAM):
         _to_followers(made)
-        if made.run is not None and made.kind in escalate.BEGINS:
-            escalate.begin(made.run, now=now)
+        _begin_to_wait(made, now=now)
     if made.owner.is_active:
         _to_addresses(made, now=now)
+
+
+def _begin_to_wait(made: Notification, *, now: datetime) -> None:
+    """Remember the run or the account that the notification is about, if it waits for a person."""
+    if made.run is not None and made.kind in escalate.BEGINS:
+        escalate.begin(made.run, now=now)
+    elif made.kind == Notification.Kind.ACCOUNT and subject_of(made.key).startswith("account:"):
+        escalate.begin_account(int(subject_of(made.key).removeprefix("account:")), now=now)
 
 
 def _to_followers(made: Notification) -> None:

@@ -50,7 +50,7 @@ from api.scopes import Scope
 from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget, TargetContent
 from delivery.states import PauseReason, ReturnKind, RunStatus, TargetStatus
-from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences, Way
+from notices.models import AccountEscalation, Escalation, Follow, Notice, NoticeAddress, Preferences, Way
 from queues.models import Item, Queue, QueueAccount, QueueImport, Source, SourceRead, SourceRow
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 
@@ -990,6 +990,15 @@ class EscalationFactory(Factory[Escalation]):
         model = Escalation
 
     run = SubFactory(RunFactory)
+    since = now()
+    next_at = from_now(minutes=30)
+
+
+class AccountEscalationFactory(Factory[AccountEscalation]):
+    class Meta:
+        model = AccountEscalation
+
+    account = SubFactory(AccountFactory)
     since = now()
     next_at = from_now(minutes=30)
 

@@ -50,7 +50,7 @@ from activity.models import AccountDay, Attempt, Inbound, Notification, Notifica
 from api.models import ApiKey, StoredAnswer
 from audit.models import Entry, PersonalValues
 from delivery.models import MediaHandle, Run, RunAccount, RunTarget, TargetContent
-from notices.models import Escalation, Follow, Notice, NoticeAddress, Preferences
+from notices.models import AccountEscalation, Escalation, Follow, Notice, NoticeAddress, Preferences
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
 from tests import factories as f
 
@@ -99,6 +99,7 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     PersonalValues: lambda owner: f.PersonalValuesFactory.create(entry__owner=owner),
     ApiKey: lambda owner: f.ApiKeyFactory.create(person=owner),
     NotificationOutbox: lambda owner: f.NotificationOutboxFactory.create(notification__owner=owner),
+    AccountEscalation: lambda owner: f.AccountEscalationFactory.create(account__owner=owner),
     Escalation: lambda owner: f.EscalationFactory.create(run__reminder__owner=owner),
     Follow: lambda owner: f.FollowFactory.create(person=owner),
     Notice: lambda owner: f.NoticeFactory.create(address__person=owner),

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.django_db
 NOT_JUDGED = {
     "activity.Notification",
     "activity.NotificationOutbox",
+    "notices.AccountEscalation",
     "notices.Escalation",
     "notices.Notice",
     "accounts.Delivery",

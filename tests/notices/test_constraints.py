@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from notices.models import Notice
 from tests.factories import (
+    AccountEscalationFactory,
     EscalationFactory,
     FollowFactory,
     NoticeAddressFactory,
@@ -39,6 +40,12 @@ REFUSALS = [
     ),
     doubled("to follow somebody twice", "follow_once", FollowFactory, "person", "owner"),
     doubled("two escalations of one run", "notices_escalation_run_id_key", EscalationFactory, "run"),
+    doubled(
+        "two escalations of one account",
+        "notices_accountescalation_account_id_key",
+        AccountEscalationFactory,
+        "account",
+    ),
     changed("to follow oneself", "follow_not_self", FollowFactory, person=F("owner")),
 ]
 

@@ -6,14 +6,14 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import TeamMate, User
+from accounts.models import Account, TeamMate, User
 from activity.models import Notification
-from delivery import notifications
+from delivery import lifecycle, notifications
 from delivery.models import Run
 from delivery.states import PauseReason
 from notices import escalate, spread
-from notices.models import Escalation
-from tests.factories import PreferencesFactory, RunFactory, TeamMateFactory
+from notices.models import AccountEscalation, Escalation
+from tests.factories import AccountFactory, PreferencesFactory, RunFactory, TeamMateFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -158,3 +158,72 @@ def test_the_notification_of_the_pause_begins_it(owner: User) -> None:
     notifications.run_changed(run)
     spread.spread()
     assert Escalation.objects.get().run == run
+
+
+def in_doubt(owner: User, **more: object) -> Run:
+    """A run that has ended, with messages of which nobody knows whether they arrived."""
+    run: Run = RunFactory.create(reminder__owner=owner, partial=True, failed=0, unconfirmed=2, **more)
+    run.summary = "2 in doubt."
+    run.save()
+    return run
+
+
+def test_messages_in_doubt_are_told_again_until_somebody_has_decided(owner: User, mate: User) -> None:
+    order(owner, mate)
+    run = in_doubt(owner)
+    notifications.run_changed(run)
+    spread.spread()
+    assert told_after(35) == ["owner"]
+    made = Notification.objects.get(kind="waiting")
+    assert made.url == f"/reminders/{run.reminder_id}/runs/{run.pk}/"
+    assert "2 in doubt." in made.body
+    Run.objects.filter(pk=run.pk).update(sent=3, unconfirmed=0, status="success")
+    assert told_after(300) == ["owner"]
+    assert not Escalation.objects.exists()
+
+
+def test_a_run_that_was_archived_with_messages_in_doubt_asks_nobody(owner: User) -> None:
+    assert not escalate.needs_a_person(in_doubt(owner, archived_at=NOW))
+
+
+class TestAccounts:
+    def stopped(self, owner: User, status: str = "flagged") -> Account:
+        account: Account = AccountFactory.create(owner=owner, name="Support", status="active")
+        lifecycle.stop_account(account, status=status, reason="logged out by WhatsApp")
+        spread.spread()
+        return account
+
+    def test_one_that_was_logged_out_is_told_again_and_to_those_who_can_connect_it(
+        self, owner: User, mate: User, second: User
+    ) -> None:
+        order(owner, second, mate)
+        account = self.stopped(owner)
+        assert told_after(35) == ["owner"]
+        assert told_after(300) == ["owner", "mate"]
+        first = Notification.objects.filter(kind="waiting").order_by("pk")[0]
+        assert first.title == "Support waits for you"
+        assert "logged out by WhatsApp." in first.body
+        assert first.url == f"/accounts/{account.pk}/"
+
+    def test_one_that_only_has_no_connection_comes_back_by_itself(self, owner: User) -> None:
+        self.stopped(owner, "offline")
+        assert not AccountEscalation.objects.exists()
+
+    def test_one_that_works_again_is_forgotten_and_begins_anew(self, owner: User) -> None:
+        account = self.stopped(owner)
+        lifecycle.start_account(account)
+        assert told_after(35) == []
+        assert not AccountEscalation.objects.exists()
+        Notification.objects.all().delete()  # else both stops would be within the same second
+        lifecycle.stop_account(account, status="flagged", reason="blocked")
+        spread.spread()
+        assert AccountEscalation.objects.get().told == []
+
+    def test_it_is_not_told_beside_its_own_run_that_waits(self, owner: User) -> None:
+        run = RunFactory.create(reminder__owner=owner, targets=2)
+        account = run.run_accounts.get().account
+        lifecycle.stop_account(account, status="flagged", reason="blocked")
+        spread.spread()
+        assert (Escalation.objects.count(), AccountEscalation.objects.count()) == (1, 1)
+        assert told_after(35) == ["owner"]
+        assert Notification.objects.get(kind="waiting").run is not None
