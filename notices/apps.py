@@ -7,8 +7,10 @@ class NoticesConfig(AppConfig):
     verbose_name = "Notifications outside"
 
     def ready(self) -> None:
-        from notices import periodic  # noqa: PLC0415 - models are ready only now
+        from activity.privacy.erase import erased  # noqa: PLC0415 - models are ready only now
+        from notices import periodic, privacy  # noqa: PLC0415
 
+        erased.connect(privacy.erase, dispatch_uid="notices.erase")
         for job in (periodic.plan_notices, periodic.plan_forgetting):
             post_migrate.connect(
                 lambda job=job, **_: job(), sender=self, weak=False, dispatch_uid=f"notices.{job.__name__}"

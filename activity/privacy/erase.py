@@ -4,18 +4,21 @@
 2. Opt them out. From then on the engine leaves them out of every run, also in the middle of one.
 3. Delete what they wrote, follow-ups, aliases, ties to tags and reminders, and what was typed about them.
 4. Empty what has to stay for counts and limits: targets, ledger rows, runs and items of one message to them.
-5. Delete what repeats it elsewhere: notifications and webhook events that name them, rows and files of imports.
+5. Delete what repeats it elsewhere: notifications and webhook events that name them, rows and files of imports, and
+   uploaded files of queues. What lies above this module deletes its own rows when it hears `erased`.
 6. Put the hash in the place of the address, and record it.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, cast
 
 from django.contrib.admin.models import LogEntry
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
+from django.dispatch import Signal
 from django.utils import timezone
 
 from accounts.imports.stages import WORKING
@@ -37,12 +40,15 @@ from audit import retention
 from audit.record import record
 from delivery.models import Run, RunTarget, TargetContent
 from delivery.states import IllegalMoveError, TargetStatus
-from queues.models import Item
+from queues.models import Item, QueueImport
 from reminders.models import FollowUp, Reminder
 
+QUEUE_WORKING = (QueueImport.Status.CHECKING, QueueImport.Status.SAVING)
 NAME = "Erased recipient"
 WORDS = "erased on request"
 SHORTEST_NAME = 4  # letters; shorter names are parts of other words
+# Sent inside the transaction, with the recipient as it was. Each receiver returns a kind of rows and their number.
+erased = Signal()
 
 
 class NotErasableError(IllegalMoveError):
@@ -73,6 +79,8 @@ def why_not(recipient: Recipient) -> str:
         return "A message to this recipient is on its way. Try again in a minute."
     if Import.objects.filter(status__in=WORKING, pk__in=_import_rows(recipient).values("job")).exists():
         return "An import with this recipient is in progress. Wait until it has finished."
+    if _queue_imports(recipient).filter(status__in=QUEUE_WORKING).exists():
+        return "A file of items is being checked or saved. Wait until that has finished."
     return ""
 
 
@@ -96,14 +104,17 @@ def _erased(recipient: Recipient) -> Iterator[tuple[str, int]]:
     yield "single messages", _single_messages(recipient, targets)
     yield (
         "notifications",
-        _naming(Notification.objects.filter(owner=recipient.owner_id), "body", recipient).delete()[0],
+        naming(_notifications(recipient), ("title", "body"), recipient).delete()[0],
     )
     events = Delivery.objects.filter(webhook__owner=recipient.owner_id)
     yield (
         "webhook events",
-        _naming(events.annotate(said=Cast("payload", TextField())), "said", recipient).delete()[0],
+        naming(events.annotate(said=Cast("payload", TextField())), ("said",), recipient).delete()[0],
     )
     yield "rows of imports", _imports(recipient)
+    yield "files of queues", _queue_files(recipient)
+    for _, told in erased.send(sender=Recipient, recipient=recipient):
+        yield cast("tuple[str, int]", told)
     LogEntry.objects.filter(content_type__model="recipient", object_id=str(recipient.pk)).delete()
     yield "values in the audit log", retention.forget_recipient(recipient.pk)
 
@@ -131,10 +142,19 @@ def _single_messages(recipient: Recipient, targets: list[int]) -> int:
     return count
 
 
-def _naming(rows: "QuerySet[Any]", column: str, recipient: Recipient) -> "QuerySet[Any]":
-    named = Q(**{f"{column}__icontains": recipient.address})
+def _notifications(recipient: Recipient) -> QuerySet[Notification]:
+    """Return the owner's notifications, and the copies that team members got of them, also those who left since."""
+    copies = Q(key__startswith=f"team:{recipient.owner_id}:")
+    return Notification.objects.filter(Q(owner=recipient.owner_id) | copies)
+
+
+def naming(rows: "QuerySet[Any]", columns: Sequence[str], recipient: Recipient) -> "QuerySet[Any]":
+    """Return those of the rows that have the recipient's address or name in one of the columns."""
+    named, words = Q(), [recipient.address]
     if len(recipient.name) >= SHORTEST_NAME:
-        named |= Q(**{f"{column}__icontains": recipient.name})
+        words.append(recipient.name)
+    for column, word in product(columns, words):
+        named |= Q(**{f"{column}__icontains": word})
     return rows.filter(named)
 
 
@@ -149,6 +169,23 @@ def _imports(recipient: Recipient) -> int:
     names = [job.file.name for job in jobs if job.file.name]
     transaction.on_commit(lambda: _delete_files(names))
     return _import_rows(recipient).delete()[0]
+
+
+def _queue_imports(recipient: Recipient) -> QuerySet[QueueImport]:
+    return QueueImport.objects.filter(queue__owner=recipient.owner_id)
+
+
+def _queue_files(recipient: Recipient) -> int:
+    """Delete the files of items that were uploaded and not saved: any of them may name the person in any row.
+
+    Of those that were saved the file is gone already; their first and wrong rows are emptied.
+    """
+    saved = Q(status=QueueImport.Status.DONE)
+    _queue_imports(recipient).filter(saved).update(first=[], problems=[])
+    unsaved = _queue_imports(recipient).exclude(saved)
+    names = [name for name in unsaved.values_list("file", flat=True) if name]
+    transaction.on_commit(lambda: _delete_files(names))
+    return unsaved.delete()[0]
 
 
 def _delete_files(names: list[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import ForeignKey
@@ -37,6 +38,8 @@ from activity.privacy.export import export
 from audit.models import Entry, PersonalValues
 from delivery.models import RunTarget
 from delivery.states import TargetStatus
+from notices.models import Notice
+from queues.models import QueueImport
 from tests.api.program import Program
 from tests.factories import (
     AccountFactory,
@@ -46,7 +49,9 @@ from tests.factories import (
     ImportFactory,
     ImportRowFactory,
     InboundFactory,
+    NoticeFactory,
     NotificationFactory,
+    QueueImportFactory,
     RecipientFactory,
     RunTargetFactory,
     TagFactory,
@@ -90,6 +95,15 @@ def anna(owner: User) -> Recipient:
         written=ADDRESS,
         name=NAMED,
     )
+    QueueImportFactory.create(
+        queue__owner=owner,
+        first=[[2, ADDRESS, "Dear Annabel", "", ""]],
+        problems=[{"row": 3, "own_id": ADDRESS, "why": "Annabel"}],
+    )
+    mate = TeamMateFactory.create(owner=owner).mate
+    NotificationFactory.create(owner=mate, key=f"team:{owner.pk}:run:1", body=f"{NAMED} replied")
+    for person in (owner, mate):
+        NoticeFactory.create(address__person=person, title=f"Message to {NAMED} waits for you")
     change(recipient, fields={"city": "Ipoh of Annabel", "street": "Annabel"}, by=owner)
     return recipient
 
@@ -113,6 +127,30 @@ def test_nothing_of_an_erased_person_is_left_in_any_table(anna: Recipient, owner
     assert len(everywhere()) > 5
     erase(anna, by=owner)
     assert everywhere() == []
+
+
+def test_files_of_queues_are_deleted_and_what_is_not_saved_is_uploaded_again(
+    anna: Recipient, owner: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    job = QueueImport.objects.get()
+    job.file.save("items.csv", ContentFile(f"{ADDRESS};Dear Annabel".encode()))
+    path = Path(job.file.path)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert erase(anna, by=owner)["files of queues"] == 1
+    assert not QueueImport.objects.exists()
+    assert not path.exists()
+
+
+def test_it_waits_for_a_file_of_items_that_is_being_saved(anna: Recipient, owner: User) -> None:
+    QueueImport.objects.update(status="saving")
+    with pytest.raises(NotErasableError, match="being checked or saved"):
+        erase(anna, by=owner)
+
+
+def test_notices_of_strangers_stay(anna: Recipient, owner: User, stranger: User) -> None:
+    kept = NoticeFactory.create(address__person=stranger, body=f"{NAMED} replied")
+    assert erase(anna, by=owner)["notices"] == 2
+    assert list(Notice.objects.all()) == [kept]
 
 
 def test_counts_stay_and_the_opt_out_and_the_entry_of_the_audit_log(anna: Recipient, owner: User) -> None:
