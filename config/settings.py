@@ -13,6 +13,7 @@ from config.embedded import database_settings
 from config.environment import Environment
 from config.redis.address import redis_address
 from config.redis.connection import CONNECT_SECONDS
+from config.retention import days_of
 from config.weak_settings import refuse_any_host, refuse_weak_key
 from config.web.log_secrets import without_secrets
 from config.web.proxies import networks_of
@@ -233,6 +234,14 @@ MFA_ALLOW_UNVERIFIED_EMAIL = True
 REQUIRE_MFA = env.text("REQUIRE_MFA", "nobody")
 if REQUIRE_MFA not in {"nobody", "staff", "everybody"}:
     raise ImproperlyConfigured(f"REQUIRE_MFA is {REQUIRE_MFA!r}: write nobody, staff or everybody.")
+# Where django-allauth counts its limits: for all processes together.
+CACHES = {
+    "default": {
+        "BACKEND": "config.redis.shared_cache.SharedCache",
+        "LOCATION": "redis",  # the address is REDIS_URL (config/redis/client.py)
+        "KEY_PREFIX": "paceline:cache",
+    }
+}
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 # Logging in through an OpenID Connect provider: all three, or none. It makes no account (people/adapters.py).
 OIDC_ISSUER = env.text("OIDC_ISSUER").rstrip("/")
@@ -554,6 +563,8 @@ if 0 < KEEP_DAYS < 35:
     raise ImproperlyConfigured(
         f"KEEP_DAYS is {KEEP_DAYS}: limits need the last 35 days. Use 0 or at least 35."
     )
+# The same for single kinds, which go before KEEP_DAYS.
+KEEP_DAYS_OF = days_of(env.words("KEEP_DAYS_OF"))
 # How long the audit log is kept; 0 keeps all of it.
 AUDIT_KEEP_DAYS = env.whole("AUDIT_KEEP_DAYS", 0, 0, 36_500)
 if 0 < AUDIT_KEEP_DAYS < 35:

@@ -4,7 +4,8 @@ Rows were written in the order of their ids, nearly. So the walk begins at the f
 that holds nothing old: no index on time is needed, and what is new is never read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,11 +14,13 @@ from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from redis.exceptions import RedisError
 
 from accounts.imports import stages
 from accounts.models import GroupSync, Import, ImportRow, TestMessage
 from activity import ledger_months
 from activity.models import AccountDay, Attempt, Inbound, Notification
+from config.redis.client import client
 
 SLICE = 5_000
 
@@ -49,6 +52,56 @@ class Old:
         return list(rows.values_list("pk", self.written)[:SLICE])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """Texts that are emptied while their rows stay. How far the walk has come is remembered in Redis.
+
+    Where Redis has lost it, the walk begins at the first row again, and finds nothing to empty there.
+    """
+
+    model: type[models.Model]
+    written: str
+    filled: Q
+    empty: Mapping[str, str]
+    place: str
+
+    def rows(self, before: datetime) -> models.QuerySet[Any]:
+        """Return the rows whose texts may go."""
+        return self.model._default_manager.filter(self.filled, **{f"{self.written}__lt": before})
+
+    def remove(self, before: datetime) -> Iterator[int]:
+        """Empty the texts that may go; yield after each slice how many it had."""
+        last = self._place()
+        while found := self._slice(last):
+            new = [pk for pk, written in found if written >= before]
+            ids = [pk for pk, written in found if written < before]
+            yield self.model._default_manager.filter(self.filled, pk__in=ids).update(**self.empty)
+            last = new[0] - 1 if new else found[-1][0]
+            self._remember(last)
+            if new:
+                return
+
+    def _slice(self, after: int) -> list[tuple[int, datetime]]:
+        rows = self.model._default_manager.filter(pk__gt=after).order_by("pk")
+        return list(rows.values_list("pk", self.written)[:SLICE])
+
+    def _place(self) -> int:
+        with suppress(RedisError):
+            return int(client().get(self.place) or 0)
+        return 0
+
+    def _remember(self, last: int) -> None:
+        with suppress(RedisError):
+            client().set(self.place, last)
+
+
+REPLY_TEXTS = Texts(
+    model=Inbound,
+    written="created_at",
+    filled=Q(kind=Inbound.Kind.MESSAGE, handled_at__isnull=False) & ~Q(text="", subject=""),
+    empty={"text": "", "subject": ""},
+    place="paceline:pruned:reply-texts",
+)
 # The newest change of consent at a service decides over earlier ones, so all of them stay.
 INBOUND = Old(model=Inbound, written="created_at", stay=Q(kind=Inbound.Kind.CONSENT))
 NOTIFICATIONS = Old(model=Notification, written="created_at")

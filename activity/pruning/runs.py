@@ -24,6 +24,7 @@ from delivery.states import OPEN_RUN, SETTLED_RUN
 
 MOST_RUNS = 200  # chosen at a time
 SLICE = 5_000
+ONE_MESSAGE, REMOVED = "Message to one recipient", "removed"
 
 # The runs whose targets something still refers to: a follow-up that waits, or one that ended not long ago, since its
 # next step looks for it; and a second message that is not over.
@@ -100,7 +101,9 @@ def _marked(run_id: int) -> bool:
     if run.details_removed_at is None:
         run.details_removed_at = timezone.now()
         run.summary = run_summary.details_removed(run)
-        run.save(update_fields=["details_removed_at", "summary"])
+        if run.kind == Run.Kind.MESSAGE:  # it was for one person, whose words go with the details
+            run.name, run.subject, run.parts = ONE_MESSAGE, "", [{"kind": "text", "text": REMOVED}]
+        run.save(update_fields=["details_removed_at", "summary", "name", "subject", "parts"])
     return True
 
 

@@ -7,6 +7,7 @@ waited longest come first.
 from datetime import timedelta
 from functools import partial
 
+from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
@@ -17,7 +18,7 @@ from config.redis.publishing import publish
 
 TASK = "api.deliver_webhook"
 AT_ONCE, EACH = 8, 2
-LOG_KEPT = timedelta(days=30)
+LOG_KEPT_DAYS = 30  # unless KEEP_DAYS_OF says otherwise
 SLICE = 5_000
 
 TAKE = """
@@ -55,9 +56,11 @@ def dispatch() -> list[int]:
 
 
 def prune() -> int:
-    """Delete what ended 30 days ago; return how many there were."""
-    over = Delivery.objects.filter(ended_at__lt=timezone.now() - LOG_KEPT)
-    gone = 0
+    """Delete what ended 30 days ago, or as long as KEEP_DAYS_OF says; return how many there were."""
+    days, gone = settings.KEEP_DAYS_OF.get("webhooks", LOG_KEPT_DAYS), 0
+    if not days:
+        return 0
+    over = Delivery.objects.filter(ended_at__lt=timezone.now() - timedelta(days=days))
     while ids := list(over.order_by("ended_at").values_list("pk", flat=True)[:SLICE]):
         gone += Delivery.objects.filter(pk__in=ids).delete()[0]
     return gone

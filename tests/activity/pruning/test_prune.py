@@ -18,14 +18,18 @@ from accounts.models import GroupSync, Import, ImportRow, TestMessage, User
 from activity.models import AccountDay, Attempt, Inbound, Notification
 from activity.pruning import prune, rows
 from activity.tasks import prune as task
+from api.hooks import dispatch as hooks
 from config.long_tasks import one_pass
+from notices import dispatch as notices
 from tests.factories import (
     AccountDayFactory,
     AttemptFactory,
+    DeliveryFactory,
     GroupSyncFactory,
     ImportFactory,
     ImportRowFactory,
     InboundFactory,
+    NoticeFactory,
     NotificationFactory,
     RunFactory,
     RunTargetFactory,
@@ -173,3 +177,88 @@ def test_a_pass_ends_when_its_time_is_over_and_the_next_one_goes_on(owner: User)
         aged(NotificationFactory.create(), "created_at")
     assert prune.prune(prune.border(90), seconds=-1)["notifications"] == 2
     assert prune.prune(prune.border(90))["notifications"] == 3
+
+
+class TestKinds:
+    """Each kind of data can be kept for a time of its own."""
+
+    def test_a_kind_goes_before_the_days_of_all(self, settings: Settings) -> None:
+        settings.KEEP_DAYS, settings.KEEP_DAYS_OF = 400, {"notifications": 30, "replies": 0}
+        aged(NotificationFactory.create(), "created_at")
+        aged(TestMessageFactory.create(), "asked_at")
+        prune.prune_by_settings()
+        assert not Notification.objects.exists()
+        assert TestMessage.objects.exists()
+        assert "replies" not in prune.borders_of_settings()
+
+    def test_one_kind_alone_is_removed_without_days_for_all(self, settings: Settings) -> None:
+        settings.KEEP_DAYS_OF = {"imports": 7}
+        aged(ImportFactory.create(done=True), "created_at")
+        aged(NotificationFactory.create(), "created_at")
+        task()
+        assert (Import.objects.count(), Notification.objects.count()) == (0, 1)
+
+    def test_texts_of_replies_go_and_the_replies_stay(self, settings: Settings) -> None:
+        settings.KEEP_DAYS_OF = {"reply-texts": 30}
+        handled = timezone.now()
+        old = [InboundFactory.create(text="I am ill", subject="Ill", handled_at=handled) for _ in range(3)]
+        waiting = InboundFactory.create(text="STOP", handled_at=None)
+        receipt = InboundFactory.create(
+            kind=Inbound.Kind.RECEIPT, state="failed", text="gone", handled_at=handled
+        )
+        for row in (*old, waiting, receipt):
+            aged(row, "created_at")
+        new = InboundFactory.create(text="Hello", handled_at=handled)
+        assert prune.would_remove(prune.borders_of_settings())["texts of replies"] == 3
+        assert prune.prune(prune.borders_of_settings())["texts of replies"] == 3
+        assert prune.prune(prune.borders_of_settings())["texts of replies"] == 0
+        assert [row.text for row in Inbound.objects.order_by("pk")] == ["", "", "", "STOP", "gone", "Hello"]
+        aged(new, "created_at")
+        assert prune.prune(prune.borders_of_settings())["texts of replies"] == 1
+
+    def test_keep_days_alone_empties_no_text_before_its_reply_goes(self) -> None:
+        aged(InboundFactory.create(text="I am ill", handled_at=timezone.now()), "created_at")
+        removed = prune.prune(prune.border(90))
+        assert (removed["texts of replies"], removed["replies and receipts"]) == (0, 1)
+
+    def test_the_command_removes_the_kinds_that_it_is_told(self) -> None:
+        for make, column in ((NotificationFactory, "created_at"), (TestMessageFactory, "asked_at")):
+            aged(make.create(), column)
+        assert "1 notifications" in said(only=["notifications=7"])
+        assert TestMessage.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("only", "told"),
+        [
+            (["mails=7"], "The kinds are account-days, attempts"),
+            (["replies=7"], "use 35 to 36500"),
+            (["replies=x"], "write the days as a number"),
+            (["replies=0"], "0 keeps a kind"),
+            (["webhooks=7"], "a task of its own"),
+        ],
+    )
+    def test_what_it_cannot_do_is_said(self, only: list[str], told: str) -> None:
+        with pytest.raises(CommandError, match=told):
+            call_command("prune", only=only)
+
+    def test_targets_may_go_before_their_ledger_rows(self, owner: User) -> None:
+        old_things(owner)
+        assert prune.prune({"targets": prune.border(40)})["targets of runs"] == 1
+        assert Attempt.objects.count() == 1
+
+    def test_the_words_of_a_single_message_go_with_its_details(self, owner: User) -> None:
+        run = RunFactory.create(reminder__owner=owner, kind="message", success=True, sent=1, finished_at=OLD)
+        RunTargetFactory.create(run=run, sent=True)
+        prune.prune({"targets": prune.border(40)})
+        run.refresh_from_db()
+        assert (run.name, run.parts) == ("Message to one recipient", [{"kind": "text", "text": "removed"}])
+
+    def test_the_logs_of_webhooks_and_notices_have_days_of_their_own(self, settings: Settings) -> None:
+        ended = timezone.now() - timedelta(days=10)
+        DeliveryFactory.create(delivered=True, ended_at=ended)
+        NoticeFactory.create(sent=True, ended_at=ended)
+        assert (hooks.prune(), notices.forget()) == (0, 0)
+        settings.KEEP_DAYS_OF = {"webhooks": 0, "notices": 0}
+        assert (hooks.prune(), notices.forget()) == (0, 0)
+        settings.KEEP_DAYS_OF = {"webhooks": 7, "notices": 7}
+        assert (hooks.prune(), notices.forget()) == (1, 1)
