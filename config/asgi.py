@@ -1,6 +1,7 @@
 """The ASGI application: HTTP and WebSocket, served by Daphne."""
 
 import os
+import sys
 import threading
 
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -20,6 +21,7 @@ from config.private_files import make_private  # noqa: E402
 from config.web import open_files  # noqa: E402
 from config.web.odd_requests import Handler  # noqa: E402
 from delivery.apps import tell_of_networks  # noqa: E402
+from delivery.file_addresses.serving import Files  # noqa: E402
 from people.middleware import HoldSockets  # noqa: E402
 
 tell_of_networks()
@@ -28,9 +30,14 @@ if not settings.TESTING:  # tests that import this have a Redis of their own onl
     open_files.allow(settings.SOCKETS)
     threading.Thread(target=heartbeats.announce_media, name="media", daemon=True).start()
 
+if "daphne.cli" in sys.modules:  # the program that serves this
+    from config.web import slow_readers
+
+    sys.modules["daphne.cli"].CommandLineInterface.server_class = slow_readers.PatientServer
+
 application = ProtocolTypeRouter(
     {
-        "http": Handler(),
+        "http": Files(otherwise=Handler()),
         "websocket": SameOrigin(SessionMiddlewareStack(HoldSockets(URLRouter(websocket_urlpatterns)))),
     }
 )

@@ -293,6 +293,14 @@ MEDIA_S3_ENDPOINT = env.text("MEDIA_S3_ENDPOINT").rstrip("/")
 MEDIA_S3_REGION = env.text("MEDIA_S3_REGION")
 MEDIA_S3_KEY = env.text("MEDIA_S3_KEY")
 MEDIA_S3_SECRET = env.text("MEDIA_S3_SECRET")
+# Where gateways reach this installation to fetch the files of messages (delivery/file_addresses); empty: they do not.
+FILES_URL = env.text("FILES_URL").rstrip("/")
+FILES_URL_MINUTES = env.whole("FILES_URL_MINUTES", 60, 15, 1440)
+FILES_FROM = env.words("FILES_FROM")  # the addresses and networks of gateways; none: any that has the address
+FILES_READERS = env.whole("FILES_READERS", 40, 2, 1000)
+if FILES_URL and not FILES_URL.startswith(("https://", "http://")):
+    raise ImproperlyConfigured(f"FILES_URL is {FILES_URL!r}: it must start with https:// or http://.")
+networks_of(FILES_FROM, setting="FILES_FROM")
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO, Literal, Protocol
 
 from delivery import wordings
-from delivery.transports.base import MediaRef, Message
+from delivery.transports.base import FileAddress, MediaRef, Message
 from delivery.wordings import VARIABLE
 
 
@@ -72,6 +72,7 @@ class MessageBuilder:
     handles: Mapping[str, str]
     unsubscribe_url: Callable[[str, int | None], str] | None = None
     threads: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    address_of: Callable[[FrozenPart], FileAddress | None] | None = None
 
     def message(
         self,
@@ -106,6 +107,7 @@ class MessageBuilder:
             content_type=part.content_type,
             open=lambda: self.open_file(part.file),
             handle=self.handles.get(part.sha256),
+            address=self.address_of(part) if self.address_of else None,
         )
 
 

@@ -1,19 +1,22 @@
 """The gateway under /api/{account}/: messages, media, groups, typing. All requests carry the account's token."""
 
+import asyncio
 from urllib.parse import unquote
 
 from aiohttp import web
 
 from sandbox.account import State
 from sandbox.answers import GATEWAY, answer, failure, perform
-from sandbox.gateway import new_handle, now_ms
+from sandbox.gateway import Gateway, new_handle, now_ms
 from sandbox.groups import group
-from sandbox.incoming import MAX_ADDRESS, BadRequestError, read_object
-from sandbox.media import MAX_SHOWN_BYTES, MAX_UPLOAD_BYTES, Upload
+from sandbox.incoming import MAX_ADDRESS, BadRequestError, Incoming, parse, read_object
+from sandbox.log import Line
+from sandbox.media import MAX_SHOWN_BYTES, MAX_UPLOAD_BYTES, TakenFile, Upload, take
 from sandbox.sessions import admitted
 
 PAGE = 100
 MAX_PAGE = 1000
+MOST_WITH_FILE = MAX_UPLOAD_BYTES * 4 // 3 + 2**20  # base64 makes a file larger by a third
 SHOWN = ("seen", "typing", "paused")
 
 routes = web.RouteTableDef()
@@ -21,17 +24,61 @@ routes = web.RouteTableDef()
 
 @routes.post("/api/{account}/messages")
 async def messages(request: web.Request) -> web.StreamResponse:
-    at = now_ms()
-    body = await request.read()
-    headers = request.headers
-    reply = request.app[GATEWAY].message(
+    at, gateway = now_ms(), request.app[GATEWAY]
+    body = await request.clone(client_max_size=MOST_WITH_FILE).read()
+    name, authorization = request.match_info["account"], request.headers.get("Authorization", "")
+    incoming = _with_file(gateway, name, authorization, body)
+    later = incoming is not None and bool(incoming.file and incoming.file.url) and _is_late(gateway, name)
+    file = await _taken(gateway, name, incoming) if incoming is not None and not later else None
+    reply = gateway.message(
         at=at,
-        name=request.match_info["account"],
-        authorization=headers.get("Authorization", ""),
-        key=headers.get("Idempotency-Key", ""),
+        name=name,
+        authorization=authorization,
+        key=request.headers.get("Idempotency-Key", ""),
         body=body,
+        file=file,
+        later=later,
     )
+    if incoming is not None and reply.awaits_file is not None:
+        fetching = asyncio.create_task(_fetch_late(gateway, name, incoming, reply.awaits_file))
+        _fetching.add(fetching)
+        fetching.add_done_callback(_fetching.discard)
     return await perform(request, reply)
+
+
+_fetching: set[asyncio.Task[None]] = set()
+
+
+def _with_file(gateway: Gateway, name: str, authorization: str, body: bytes) -> Incoming | None:
+    """Return the message if it comes with a file, of an account that may send; else the gateway sees to it."""
+    try:
+        gateway.admit(name, authorization)
+        incoming = parse(body)
+    except BadRequestError:
+        return None
+    return incoming if incoming.file else None
+
+
+def _is_late(gateway: Gateway, name: str) -> bool:
+    return gateway.account(name).behaviour.fetches_late
+
+
+async def _taken(gateway: Gateway, name: str, incoming: Incoming) -> TakenFile | None:
+    """Take the file of a message; a fetch is written to the log."""
+    if incoming.file is None:
+        return None
+    file = await take(incoming.file, blind=gateway.account(name).behaviour.cannot_fetch)
+    if incoming.file.url:
+        gateway.fetched(name, file)
+    return file
+
+
+async def _fetch_late(gateway: Gateway, name: str, incoming: Incoming, line: Line) -> None:
+    account = gateway.account(name)
+    await asyncio.sleep(account.behaviour.late_ms / 1000)
+    file = await _taken(gateway, name, incoming)
+    if file is not None:
+        gateway.arrived(account, incoming, line, file)
 
 
 @routes.post("/api/{account}/media")

@@ -39,6 +39,8 @@ class Behaviour:
     bounce: float = 0.0  # the same, and reports that nobody is at the address
     complain: float = 0.0  # delivers it, and reports it as unwanted `late_ms` later
     late_ms: int = 2_000
+    cannot_fetch: bool = False  # reaches no address of a file: 424, nothing was accepted
+    fetches_late: bool = False  # takes a message first, and then fetches its file, or reports it as failed
     groups: int = 12
     seed: int = 0  # of the random numbers; 0 differs at every start
 

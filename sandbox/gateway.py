@@ -21,7 +21,7 @@ from sandbox.feed import Feed
 from sandbox.incoming import BadRequestError, Incoming, parse
 from sandbox.keys import Keys
 from sandbox.log import MAX_LOGGED_TEXT, TAIL_BYTES, Line, Log, read
-from sandbox.media import MAX_UPLOAD_BYTES, Upload, Uploads
+from sandbox.media import MAX_UPLOAD_BYTES, TakenFile, Upload, Uploads
 from sandbox.reports import Reports, Webhook
 from sandbox.verdict import Fault, Later, Verdict
 
@@ -39,6 +39,7 @@ class Reply:
     fault: Fault = Fault.NONE
     retry_after: int = 0  # seconds
     delay: float = 0.0  # seconds
+    awaits_file: Line | None = None  # the message, where its file is fetched after the answer
 
 
 class Gateway:
@@ -175,8 +176,18 @@ class Gateway:
             account.webhook, at=at, account=account.name, event=event, after_ms=after_ms, **facts
         )
 
-    def message(self, *, at: int, name: str, authorization: str, key: str, body: bytes) -> Reply:
-        """Take one request to send a message."""
+    def message(
+        self,
+        *,
+        at: int,
+        name: str,
+        authorization: str,
+        key: str,
+        body: bytes,
+        file: TakenFile | None = None,
+        later: bool = False,
+    ) -> Reply:
+        """Take one request to send a message, with the file that came with it; with `later` its file is yet to come."""
         line = _line(at=at, account=name, kind="message", key=key, size=len(body))
         try:
             account = self.admit(name, authorization)
@@ -186,7 +197,26 @@ class Gateway:
             incoming = parse(body)
         except BadRequestError as error:
             return self._turn_away(line, error)
-        return self._take(account, incoming, line)
+        return self._take(account, incoming, line, file, file_later=later)
+
+    def fetched(self, name: str, file: TakenFile) -> None:
+        """Write to the log that a file came from its address, or did not."""
+        line = _line(at=now_ms(), account=name, kind="fetch", size=file.size)
+        line["file"], line["type"], line["media"] = file.filename, file.content_type, file.sha256
+        line["status"], line["text"] = 424 if file.problem else 200, file.problem
+        self._log.write(line)
+
+    def arrived(self, account: Account, incoming: Incoming, line: Line, file: TakenFile) -> None:
+        """Deliver a message whose file came after the answer, or report that it did not come."""
+        if file.problem:
+            self._report_later(account, line, verdict.NOT_FETCHED)
+            return
+        line = Line(**{**line, "at": now_ms(), "delivered": True})
+        self._keep_file(account, line, file)
+        self._log.write(line)
+        self._show(account, line, shown(incoming.text))
+        self._report(account, line["at"], "receipt", message={"id": line["id"]}, state="delivered")
+        self.feed.touch()
 
     def upload(
         self, *, at: int, name: str, authorization: str, upload: Upload, content: bytes | None
@@ -205,10 +235,17 @@ class Gateway:
             line["media"] = upload.handle
         return self._conclude(account, ruling, line, {"handle": upload.handle})
 
-    def _take(self, account: Account, incoming: Incoming, line: Line) -> Reply:
+    def _take(
+        self, account: Account, incoming: Incoming, line: Line, file: TakenFile | None, *, file_later: bool
+    ) -> Reply:
         media_known = not incoming.media or self.uploads.knows(incoming.media, account.name)
-        ruling = verdict.of_message(account, to=incoming.to, media_known=media_known, at=line["at"])
+        problem = file.problem if file else ""
+        ruling = verdict.of_message(
+            account, to=incoming.to, media_known=media_known, at=line["at"], problem=problem
+        )
         _describe(line, incoming)
+        if file is not None:
+            self._keep_file(account, line, file)
         line["idempotent"] = bool(line["key"]) and account.behaviour.idempotent
         line["key"] = line["key"] or incoming.reference
         if ruling.delivers and self._opens_chat(account, incoming.to):
@@ -222,11 +259,29 @@ class Gateway:
             ruling = replace(ruling, delivers=False)
             account.accepted.add(line["at"])
             line["id"] = f"m{line['at']:x}-{next(self._ids):x}"
-        if ruling.delivers:
+        awaits_file = ruling.delivers and file_later
+        if awaits_file:
+            ruling = replace(ruling, delivers=False)
+            self._name(account, line)
+        elif ruling.delivers:
             self._deliver(account, incoming, line)
         if later is not None and not line["duplicate"]:
             self._report_later(account, line, later)
-        return self._conclude(account, ruling, line, {"id": line["id"]})
+        reply = self._conclude(account, ruling, line, {"id": line["id"]})
+        return replace(reply, awaits_file=line) if awaits_file and not line["duplicate"] else reply
+
+    def _keep_file(self, account: Account, line: Line, file: TakenFile) -> None:
+        """Keep the file of a message for the page to show, under the SHA-256 of its content."""
+        line["file"], line["type"], line["media"] = file.filename, file.content_type, file.sha256
+        if not file.problem:
+            upload = Upload(
+                handle=file.sha256,
+                account=account.name,
+                filename=file.filename,
+                content_type=file.content_type,
+                size=file.size,
+            )
+            self.uploads.put(upload, file.content)
 
     def _report_later(self, account: Account, line: Line, later: Later) -> None:
         self._report(
@@ -239,13 +294,17 @@ class Gateway:
             after_ms=account.behaviour.late_ms,
         )
 
-    def _deliver(self, account: Account, incoming: Incoming, line: Line) -> None:
+    def _name(self, account: Account, line: Line) -> None:
+        """Give the message its id; a key that was used before names the first message with it."""
         account.accepted.add(line["at"])
         line["id"], new = f"m{line['at']:x}-{next(self._ids):x}", True
         if line["idempotent"]:
             line["id"], new = self._keys.remember(account.name, line["key"])
         line["duplicate"] = not new
-        if new:
+
+    def _deliver(self, account: Account, incoming: Incoming, line: Line) -> None:
+        self._name(account, line)
+        if not line["duplicate"]:
             self._show(account, line, shown(incoming.text))
             self._report(account, line["at"], "receipt", message={"id": line["id"]}, state="delivered")
 
@@ -331,7 +390,7 @@ def _check_size(upload: Upload) -> None:
 def _failure(ruling: Verdict) -> dict[str, object]:
     """Return the body of a failed answer. `accepted` is included only where the sandbox tells the truth about it."""
     failure: dict[str, object] = {"error": ruling.error, "message": ruling.reason}
-    if ruling.error == "try_again":
+    if ruling.error in {"try_again", "file_not_fetched"}:
         failure["accepted"] = False
     return failure
 
@@ -346,5 +405,5 @@ def _line(*, at: int, account: str, kind: str, key: str = "", size: int = 0) -> 
     """Return a line about a request of which nothing is known yet."""
     return Line(
         at=at, account=account, kind=kind, to="", key=key, idempotent=False, text="", hash="", chars=0,
-        media="", type="", bytes=size, delivered=False, duplicate=False, status=0, fault="", id="",
+        media="", type="", bytes=size, file="", delivered=False, duplicate=False, status=0, fault="", id="",
     )  # fmt: skip

@@ -17,16 +17,19 @@ class Line(TypedDict):
 
     at: int  # milliseconds since 1970, at receipt
     account: str
-    kind: str  # "message", "media", "reply", "typing", "session" (where it reports), "forget" (an account; "": all)
+    # "message", "media", "fetch" (of a file from its address), "reply", "typing", "session" (where it reports),
+    # "forget" (an account; "": all)
+    kind: str
     to: str
     key: str  # the Idempotency-Key, or the reference
     idempotent: bool  # whether the key was honoured
     text: str  # the first 200 characters of the text or caption; of an upload, the file's name
     hash: str  # of the whole text
     chars: int  # of the whole text
-    media: str  # the handle
+    media: str  # the handle; of a file without one, the SHA-256 of its content
     type: str  # an upload's content type
-    bytes: int  # of the request's body
+    bytes: int  # of the request's body; of a fetched file, what came from its address
+    file: str  # the name of a file that came with the message, or by its address
     delivered: bool  # whether the recipient got it by this request
     duplicate: bool  # a key seen before: answered with the first id, delivered nothing
     status: int  # of the answer; 0: never answered

@@ -36,12 +36,13 @@ NEW_CHATS_USED_UP = Verdict(
 )
 
 
-def of_message(account: Account, *, to: str, media_known: bool, at: int) -> Verdict:
-    """Return the verdict on one message; the account has counted it already."""
+def of_message(account: Account, *, to: str, media_known: bool, at: int, problem: str = "") -> Verdict:
+    """Return the verdict on one message; the account has counted it already. `problem` is the one with its file."""
     return (
         _unable(account)
         or _too_many(account, at)
         or _unlucky_before(account)
+        or _without_file(problem)
         or _refused(account, to, media_known=media_known)
         or _unlucky_after(account)
         or ACCEPTED
@@ -55,6 +56,9 @@ class Later:
     state: str
     reason: str
     delivers: bool = False
+
+
+NOT_FETCHED = Later(state="failed", reason="The file could not be fetched from its address.")
 
 
 def of_later(account: Account) -> Later | None:
@@ -96,6 +100,10 @@ def _unlucky_before(account: Account) -> Verdict | None:
     if _thrown(account, account.behaviour.error_rate):
         return Verdict(status=500, error="try_again", reason="The message was not accepted.")
     return None
+
+
+def _without_file(problem: str) -> Verdict | None:
+    return Verdict(status=424, error="file_not_fetched", reason=problem) if problem else None
 
 
 def _refused(account: Account, to: str, *, media_known: bool) -> Verdict | None:

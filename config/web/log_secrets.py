@@ -6,7 +6,7 @@ from structlog.typing import EventDict
 
 # Anyone who knows the end of these addresses can use them. Every text that is logged is searched for them.
 SECRET_END = re.compile(
-    r"(/(?:hooks/[^/\s]+|unsubscribe|join|login/password|me/email|notifications/move|calendar(?=/[0-9]+-[0-9a-f]))/)[^\s\"'<>]+"
+    r"(/(?:files|hooks/[^/\s]+|unsubscribe|join|login/password|me/email|notifications/move|calendar(?=/[0-9]+-[0-9a-f]))/)[^\s\"'<>]+"
 )
 
 

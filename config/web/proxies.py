@@ -35,15 +35,15 @@ NONE = ["none"]
 ADDRESS_BITS_V6 = 64  # one household or server has a whole network of these
 
 
-def networks_of(words: Sequence[str]) -> tuple[Network, ...]:
-    """Read the networks of TRUSTED_PROXIES; raise ImproperlyConfigured."""
+def networks_of(words: Sequence[str], *, setting: str = "TRUSTED_PROXIES") -> tuple[Network, ...]:
+    """Read the networks of a setting; raise ImproperlyConfigured."""
     if list(words) == NONE:
         return ()
     try:
         return tuple(ip_network(word) for word in words)
     except ValueError as error:
         raise ImproperlyConfigured(
-            f"TRUSTED_PROXIES: {error}. Write addresses or networks, as 10.1.2.3 or 10.1.2.0/24, or none."
+            f"{setting}: {error}. Write addresses or networks, as 10.1.2.3 or 10.1.2.0/24, or none."
         ) from error
 
 

@@ -16,6 +16,7 @@ from accounts.models import Account, GroupSync, OwnLimits, RefusedReports, Sende
 from accounts.profiles import PROFILES
 from accounts.roles import rights_on
 from activity.components import plots
+from delivery.file_addresses import memory
 from delivery.inbound import webhooks
 from delivery.pages import account_facts, health_card
 from delivery.pages.offers import offer
@@ -36,6 +37,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "refused": _refused_lately(account),
         "offer": offer(kind) if (kind := kinds().get(account.transport)) else None,
         "profile": PROFILES[account.profile],
+        "files": memory.shown(account.pk),
         "working_hours": account_facts.working_hours(account),
         "limits": account_facts.explained(account),
         **_own_limits(account),

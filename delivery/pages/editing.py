@@ -1,5 +1,7 @@
 """The pages that change an account: its details, its credentials and its limits."""
 
+from functools import partial
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
@@ -12,6 +14,7 @@ from accounts.encryption import UnreadableSecretError
 from accounts.models import Account, Limit, Role, User
 from audit.record import differing, record, stored, values_of
 from delivery.engine import wakeups
+from delivery.file_addresses import memory
 from delivery.limits.lookup import merged
 from delivery.limits.own import far_above, save_limits
 from delivery.pages import account_facts
@@ -92,6 +95,7 @@ def _save(account: Account, *changed: str, by: User) -> None:
     old, new = differing(stored(account, names), values_of(account, names))
     if "credentials" in changed:
         new["credentials"] = "entered again"
+        transaction.on_commit(partial(memory.forget, account.pk))
     if new:
         record("account.changed", account, by=by, before=old, after=new)
     account.save(update_fields=changed)

@@ -21,6 +21,7 @@ from accounts.roles import require_touch
 from audit.record import record
 from config.long_tasks import one_pass
 from delivery import lifecycle
+from delivery.file_addresses import memory
 from delivery.inbound import refusals, webhooks
 from delivery.outcomes import NotConnected, Unreachable
 from delivery.sessions import ask, calls, groups, one_account, own_limits
@@ -89,7 +90,11 @@ def connect(account: Account, *, by: User | None) -> Account:
 
 
 def look(account: Account) -> Looked:
-    """Ask the service for the account's state, and apply the answer; raise NoAnswerError."""
+    """Ask the service for the account's state, and apply the answer; raise NoAnswerError.
+
+    Whether its gateway can fetch files is found out anew with the next one.
+    """
+    memory.forget(account.pk)
     return apply(account, ask.ask(account, state_of))
 
 

@@ -29,6 +29,9 @@ MAX_READ = 4000  # characters of a service's words about a failure; the rest is 
 # Text that services send by mistake: the page of a proxy, the frames of a stack.
 _TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,300})?/?>")
 _STACK = re.compile(r"\n[ \t]{0,20}(?:at |File \")|Traceback \(most recent call last\)")
+# The address of a file, whose end is a key: gateways repeat it in their words about a download that failed.
+FILES_PATH = "/files/"
+_FILE_ADDRESS = re.compile(r"(/files/)[^\s\"'<>]+")
 
 
 class TransportError(Exception):
@@ -87,6 +90,7 @@ class Capabilities:
 
     idempotent: bool = False  # the same key twice delivers once
     media_handles: bool = False  # `upload` gives a handle that many messages reuse
+    media_urls: bool = False  # a message may hold the address of its file, which the service then fetches
     groups: bool = False  # `recipients` lists the groups
     pairing: bool = False  # `connect` starts a session, `pairing` gives a code to scan, `disconnect` logs out
     pairing_code: bool = False  # `pairing_code` gives a code to type instead
@@ -129,11 +133,36 @@ class Media:
         object.__setattr__(self, "filename", _one_line(self.filename) or "file")
 
 
+class Fetching(ABC):
+    """Hears how a service gets on with fetching files from their addresses."""
+
+    @abstractmethod
+    def worked(self) -> None:
+        """Hear that the service took a message with an address."""
+
+    @abstractmethod
+    def failed(self, words: str) -> None:
+        """Hear that the service said that it could not fetch the file, so that nothing left."""
+
+    @abstractmethod
+    def in_doubt(self, words: str) -> None:
+        """Hear that a message with an address may have left or not: the fetching may be the cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAddress:
+    """Where the service can fetch a file for a while. Whoever knows the address can read the file."""
+
+    url: str = field(repr=False)
+    fetching: Fetching = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRef(Media):
-    """A file as part of a message: by the handle that `upload` gave, where the transport has handles."""
+    """A file as part of a message: by the handle that `upload` gave, or with the address where it can be fetched."""
 
     handle: str | None = None
+    address: FileAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -494,13 +523,14 @@ class Transport(ABC):
     def safe(self, text: str) -> str:
         """Return a service's own words: short, on one line, without markup, stack frames and our secrets.
 
-        Some services repeat our secrets in their answers.
+        The end of a file's address is one of these. Some services repeat our secrets in their answers.
         """
         for secret in self._secrets:
             # A shorter value occurs in many ordinary words, and is no secret.
             if len(secret) >= 4:
                 text = text.replace(secret, "***")
-        text = _TAG.sub(" ", _STACK.split(text[:MAX_READ], maxsplit=1)[0])
+        text = _FILE_ADDRESS.sub(r"\1...", text[:MAX_READ])
+        text = _TAG.sub(" ", _STACK.split(text, maxsplit=1)[0])
         return " ".join(sendable(text).replace("\x00", "").split())[:MAX_DETAIL]
 
     async def close(self) -> None:

@@ -42,7 +42,7 @@ async def about_to_leave() -> None:
         await look()
 
 
-def keep_back(why: str, *, cause: Exception) -> None:
+def keep_back(why: str, *, cause: Exception | None = None) -> None:
     """Raise HeldBackError if the engine checks this message; no part of it may have left."""
     if _look.get() is not None:
         raise HeldBackError(why) from cause

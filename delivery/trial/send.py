@@ -34,6 +34,7 @@ from delivery.engine.loop import Landed, SendRequest, send_loop
 from delivery.engine.permits import Permits
 from delivery.engine.trouble import AccountTrouble
 from delivery.engine.wakeups import Rest
+from delivery.file_addresses.offered import addresses_for
 from delivery.limiter import Away, Granted, LeaseLost, Unit, Wait
 from delivery.outcomes import NEVER_LEFT, HeldBack, Outcome, Rejected, Sent, Unknown, name_of
 from delivery.parts import FrozenPart, MessageBuilder, MissingVariableError, thaw
@@ -244,8 +245,13 @@ class _Sending:
         self, trial: Trial, parts: Sequence[FrozenPart], handles: Mapping[str, str], left: list[str]
     ) -> Outcome:
         """Send the parts and return an outcome as `deliver` does; take each used permit out of `left`."""
+        files = await send_loop().batches.ask(partial(addresses_for, self.account.pk, self.transport))
         builder = MessageBuilder(
-            action=trial.action, subject=trial.subject, open_file=uploads.open_file, handles=handles
+            action=trial.action,
+            subject=trial.subject,
+            open_file=uploads.open_file,
+            handles=handles,
+            address_of=files.of_run(None, patience=self.transport.timeouts.upload) if files else None,
         )
         outcome: Outcome = Unknown(reason="nothing was sent")
         for number, part in enumerate(parts):

@@ -98,7 +98,8 @@ class Nginx:
         try:
             line.request(method, path, body, headers or {})
             answer = line.getresponse()
-            answer.text = answer.read().decode(errors="replace")  # type: ignore[attr-defined]
+            answer.content = answer.read()  # type: ignore[attr-defined]
+            answer.text = answer.content.decode(errors="replace")  # type: ignore[attr-defined]
             return answer
         finally:
             line.close()

@@ -3,34 +3,42 @@
 import base64
 import os
 import socket
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
+from pathlib import Path
 from ssl import SSLError
 from urllib.parse import urlencode
 
 import pytest
 from axes.models import AccessAttempt
 from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from pytest_django import Settings
 from redis import Redis
 
 from accounts.models import User
+from delivery.file_addresses import tokens
+from delivery.file_addresses.tokens import Ticket
 from tests.browser.conftest import session_of
 from tests.browser.site import Site
 from tests.deploy.nginx import NAME, Nginx
+from tests.factories import AccountFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("nginx")]
 
 CSRF = "b" * 32
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Referer": f"https://{NAME}/login/"}
 MEGABYTE = 1024 * 1024
+HOSTS = {"ALLOWED_HOSTS": f"{NAME},127.0.0.1", "CSRF_TRUSTED_ORIGINS": f"https://{NAME}", "HTTPS": "true"}
 
 
 @pytest.fixture(scope="module")
 def nginx(
     django_db_setup: None, redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Nginx, Site]]:
-    hosts = {"ALLOWED_HOSTS": f"{NAME},127.0.0.1", "CSRF_TRUSTED_ORIGINS": f"https://{NAME}", "HTTPS": "true"}
-    with Site(**hosts) as site, Nginx(tmp_path_factory.mktemp("nginx"), upstream=site.port) as server:
+    with Site(**HOSTS) as site, Nginx(tmp_path_factory.mktemp("nginx"), upstream=site.port) as server:
         yield server, site
 
 
@@ -98,6 +106,31 @@ def test_a_body_that_fits_comes_through(server: Nginx, path: str) -> None:
     assert answer.status == 403  # Django's own refusal: no CSRF token
 
 
+def test_the_file_of_a_message_comes_through_whole_and_in_parts(
+    redis: Redis, settings: Settings, tmp_path: Path
+) -> None:
+    settings.MEDIA_ROOT, settings.FILES_URL = tmp_path, ""
+    content = os.urandom(3 * MEGABYTE)
+    ticket = Ticket(
+        file=default_storage.save("ab/file", ContentFile(content)),
+        content_type="image/png",
+        account_id=AccountFactory.create().pk,
+        run_id=None,
+        until=int(time.time()) + 600,
+    )
+    path = tokens.url_of(ticket)
+    with Site(**HOSTS, FILES_URL="https://files.example", MEDIA_ROOT=str(tmp_path)) as site:
+        folder = tmp_path / "nginx"
+        folder.mkdir()
+        with Nginx(folder, upstream=site.port) as other:
+            whole = other.ask("GET", path)
+            part = other.ask("GET", path, headers={"Range": "bytes=1000000-1999999"})
+    assert (whole.status, whole.headers["Content-Length"]) == (200, str(len(content)))
+    assert whole.content == content  # type: ignore[attr-defined]
+    assert part.status == 206
+    assert part.content == content[1_000_000:2_000_000]  # type: ignore[attr-defined]
+
+
 def test_refusals_do_not_need_daphne(nginx: tuple[Nginx, Site]) -> None:
     server, site = nginx
     site.stop()
@@ -152,7 +185,12 @@ def test_headers_that_are_too_large_are_refused(server: Nginx) -> None:
 
 
 def test_tokens_stay_out_of_the_log(server: Nginx) -> None:
-    for path in ("/unsubscribe/s3cret-a", "/hooks/7/s3cret-b", "/notifications/move/s3cret-c/"):
+    for path in (
+        "/unsubscribe/s3cret-a",
+        "/files/s3cret-d/file.png",
+        "/hooks/7/s3cret-b",
+        "/notifications/move/s3cret-c/",
+    ):
         server.ask("GET", path)
         line = HTTPConnection("127.0.0.1", server.plain_port, timeout=60)  # which is logged as well
         line.request("GET", path.replace("s3cret", "s3cret-plain"), headers={"Host": NAME})

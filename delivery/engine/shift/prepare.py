@@ -1,5 +1,6 @@
 """Prepares a run for sending: uploads its media and makes the permits of its action."""
 
+from collections.abc import Callable
 from functools import partial
 
 import structlog
@@ -14,9 +15,11 @@ from delivery.engine.shift.consequences import Consequences
 from delivery.engine.shift.outgoing import ServedRun
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
+from delivery.file_addresses.offered import addresses_for
 from delivery.models import Run, RunTarget
-from delivery.parts import MessageBuilder, thaw
+from delivery.parts import FrozenPart, MessageBuilder, thaw
 from delivery.states import TargetStatus, WaitReason
+from delivery.transports.base import FileAddress
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +64,7 @@ class Preparation:
             handles=handles,
             unsubscribe_url=links_from(state.account),
             threads=await state.batches.ask(partial(_threads, run)) if _continues(run) else {},
+            address_of=await self._file_addresses(run),
         )
         served = ServedRun(
             run_id=run.pk,
@@ -84,6 +88,16 @@ class Preparation:
         if run.has_own_contents:
             return await self.state.batches.ask(partial(uploads.known, run.pk, self.state.account))
         return await uploads.handles(run, self.state.account, self.state.transport)
+
+    async def _file_addresses(self, run: Run) -> Callable[[FrozenPart], FileAddress | None] | None:
+        """Return what gives the files of a run their addresses; None where they go inside the messages."""
+        state = self.state
+        if state.files is None:
+            ask = partial(addresses_for, state.account.pk, state.transport)
+            state.files = await state.batches.ask(ask)
+        if state.files is None:
+            return None
+        return state.files.of_run(run.pk, patience=state.transport.timeouts.upload)
 
     async def _media_unreadable(self, run: Run, trouble: uploads.NotReadable) -> None:
         """Wait until the file can be read here: another worker may see it, and somebody may fix the folder."""

@@ -16,6 +16,7 @@ from delivery.engine.shift.agenda import Agenda
 from delivery.engine.shift.outgoing import Outgoing, ServedRun
 from delivery.engine.trouble import AccountTrouble
 from delivery.engine.wakeups import LONGEST_NAP, Rest
+from delivery.file_addresses.offered import Addresses
 from delivery.transports.base import Transport
 
 LOOK_AGAIN = 1.0  # seconds until a run of which nothing could be claimed is looked at again
@@ -35,6 +36,7 @@ class ShiftState:
         self.trouble = AccountTrouble(account, lease)
         self.permits: dict[str, Permits] = {}  # each action has limits of its own
         self.served: dict[int, ServedRun] = {}
+        self.files: Addresses | None = None  # where the service fetches the files of messages
         self.kept_back: set[int] = (
             set()
         )  # runs with a message that was kept back: their files are checked again

@@ -21,6 +21,7 @@ from delivery.transports.base import (
 )
 from delivery.transports.evolution import reports
 from delivery.transports.evolution.reports import STATES
+from delivery.transports.http.downloads import download_error
 from delivery.transports.http.exchange import Answer, Request, below, gateway_url
 from delivery.transports.http.files import json_request_with_file
 from delivery.transports.http.reading import at, items, picture, text
@@ -29,6 +30,9 @@ from delivery.transports.whatsapp.addresses import CHANNELS, QR_SECONDS, members
 
 # Its words for a session that is down, in answers whose status says anything from 400 to 500.
 DOWN = ("connection closed", "not connected", "does not exist", "connection lost")
+
+# Of its check of requests: it takes no host without a dot, as `paceline` or `localhost`.
+NO_ADDRESS = "media must be a url"
 
 HELD_MS = 200  # of the time of typing, for the way of the request
 
@@ -41,6 +45,7 @@ class EvolutionTransport(HttpTransport):
     about = "WhatsApp through an Evolution API server of your own; pairs by QR code or by a code to type."
     channels = CHANNELS
     default_capabilities = Capabilities(
+        media_urls=True,
         groups=True,
         pairing=True,
         pairing_code=True,
@@ -84,17 +89,21 @@ class EvolutionTransport(HttpTransport):
 
     def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request:  # noqa: ARG002
         def payload(content: str) -> Mapping[str, Any]:
-            return {
-                "number": number(message.address),
-                "mediatype": _media_type(media.content_type, caption=message.text),
-                "mimetype": media.content_type,
-                "caption": message.text,
-                "media": content,
-                "fileName": media.filename,
-            }
+            return _with_media(message, media, content)
 
         url = self._url("message", "sendMedia")
         return json_request_with_file(url, headers=self.headers, payload=payload, file=file)
+
+    def build_with_address(self, message: Message, media: Media, key: str, url: str) -> Request:  # noqa: ARG002
+        return self.request("POST", self._url("message", "sendMedia"), _with_media(message, media, url))
+
+    def not_fetched(self, answer: Answer) -> str:
+        told = self.describe(answer)[1]
+        if answer.status == 400 and NO_ADDRESS in told.lower():
+            return told
+        # The server fetches the file first, and answers 500 where that fails. What fails while it sends is 400.
+        name, _, words = told.partition(": ")
+        return download_error(name, words) if answer.status == 500 else ""
 
     def parse_sent(self, answer: Answer) -> Outcome:
         provider_id = text(answer.json(), "key", "id")
@@ -211,6 +220,18 @@ class EvolutionTransport(HttpTransport):
 
     def _url(self, area: str, verb: str) -> URL:
         return below(self._base, area, verb, self._instance)
+
+
+def _with_media(message: Message, media: Media, content: str) -> dict[str, Any]:
+    """Return a message with its file, where `content` is the file in base64 or its address."""
+    return {
+        "number": number(message.address),
+        "mediatype": _media_type(media.content_type, caption=message.text),
+        "mimetype": media.content_type,
+        "caption": message.text,
+        "media": content,
+        "fileName": media.filename,
+    }
 
 
 def _media_type(content_type: str, *, caption: str) -> str:

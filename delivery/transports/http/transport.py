@@ -1,6 +1,7 @@
 """The base of all transports that use HTTP: the order of the steps, and the meaning of a failed answer."""
 
 import asyncio
+import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,12 +16,21 @@ from delivery.outcomes import (
     Outcome,
     RateLimited,
     Rejected,
+    Sent,
     ServerError,
     TryAgain,
     Unknown,
     Unreachable,
 )
-from delivery.transports.base import AccountState, Media, Message, Transport, UnansweredError, Uploaded
+from delivery.transports.base import (
+    AccountState,
+    FileAddress,
+    Media,
+    Message,
+    Transport,
+    UnansweredError,
+    Uploaded,
+)
 from delivery.transports.http.exchange import (
     FOR_EVERYBODY,
     NOT_THE_SERVICE,
@@ -36,6 +46,7 @@ from delivery.transports.http.exchange import (
 )
 from delivery.transports.http.files import opened
 from delivery.transports.http.reading import parsed, text
+from delivery.transports.leaving import keep_back
 from delivery.transports.networks.names import on_behalf_of
 
 
@@ -43,8 +54,9 @@ class HttpTransport(Transport):
     """The base of every kind that uses HTTP: build a request, exchange it, read the answer.
 
     A kind overrides the steps: `prepare`, which sets `headers`; `build_message` and `parse_sent`; `build_upload` and
-    `parse_uploaded` where it has media handles, else `build_with_file`; `ask_state`; `statuses`, `describe` or
-    `parse_failure` where its service gives a status another meaning.
+    `parse_uploaded` where it has media handles, else `build_with_file`; `build_with_address` and `not_fetched` where
+    its service fetches files; `ask_state`; `statuses`, `describe` or `parse_failure` where its service gives a status
+    another meaning.
     """
 
     statuses: ClassVar[Mapping[int, Failure]] = STATUSES
@@ -54,21 +66,60 @@ class HttpTransport(Transport):
     async def send(self, message: Message, key: str) -> Outcome:
         if message.media is None or self.capabilities.media_handles:
             return await self._send(self.build_message(message, key))
-        file = await opened(message.media, most_bytes=self.most_file_bytes)
+        if message.media.address is not None and self.capabilities.media_urls:
+            outcome = await self._send_address(message, message.media, message.media.address, key)
+            if outcome is not None:
+                return outcome
+        return await self._send_inside(message, message.media, key)
+
+    async def _send_inside(self, message: Message, media: Media, key: str) -> Outcome:
+        file = await opened(media, most_bytes=self.most_file_bytes)
         if isinstance(file, Rejected | TryAgain):
             return file
         with file:
             # In a thread, since this opens the file and may read all of it.
-            request = await asyncio.to_thread(self.build_with_file, message, message.media, key, file)
+            request = await asyncio.to_thread(self.build_with_file, message, media, key, file)
             return await self._send(request, total=self.timeouts.upload)
+
+    async def _send_address(
+        self, message: Message, media: Media, address: FileAddress, key: str
+    ) -> Outcome | None:
+        """Send the message with the address of its file; return None where it has to go with the file inside.
+
+        That is so only where the service said that it could not fetch the file: then nothing has left. Without such an
+        answer the message is in doubt, as any other.
+        """
+        started = time.monotonic()
+        request = self.build_with_address(message, media, key, address.url)
+        # The service fetches the file before it answers, which takes as long as an upload.
+        answer = await self.exchange(request, total=self.timeouts.upload)
+        words = self.not_fetched(answer) if isinstance(answer, Answer) else ""
+        if words:
+            address.fetching.failed(self.safe(words))
+            return self._too_late(started)
+        outcome = self._read(answer)
+        if isinstance(outcome, Sent):
+            address.fetching.worked()
+        elif isinstance(outcome, Unknown):
+            address.fetching.in_doubt(outcome.reason)
+        return outcome
+
+    def _too_late(self, started: float) -> Outcome | None:
+        """Hold the message back where too little time is left for the file itself; nothing of it has left."""
+        if time.monotonic() - started < self.timeouts.upload / 2:
+            return None
+        keep_back("the gateway tried for long to fetch the file")
+        return ServerError(reason="the gateway could not fetch the file")
+
+    def _read(self, answer: Answer | Unanswered) -> Outcome:
+        if not isinstance(answer, Answer):
+            return answer
+        return self.parse_sent(answer) if answer.ok else self.parse_failure(answer)
 
     async def _send(self, request: Request | Rejected, *, total: float | None = None) -> Outcome:
         if isinstance(request, Rejected):
             return request
-        answer = await self.exchange(request, total=total)
-        if not isinstance(answer, Answer):
-            return answer
-        return self.parse_sent(answer) if answer.ok else self.parse_failure(answer)
+        return self._read(await self.exchange(request, total=total))
 
     async def upload(self, media: Media) -> Uploaded | Outcome:
         if not self.capabilities.media_handles:
@@ -150,6 +201,14 @@ class HttpTransport(Transport):
     def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request | Rejected:
         """Return the request that sends the message with its file; used only without media handles."""
         raise NotImplementedError
+
+    def build_with_address(self, message: Message, media: Media, key: str, url: str) -> Request:
+        """Return the request that sends the message with the address of its file; used only with media addresses."""
+        raise NotImplementedError
+
+    def not_fetched(self, answer: Answer) -> str:  # noqa: ARG002 (for kinds that have it)
+        """Return the service's words if it says that it could not fetch the file, so that nothing left; else ''."""
+        return ""
 
     def build_upload(self, media: Media, file: BinaryIO) -> Request:
         """Return the request that uploads the file; used only with media handles."""

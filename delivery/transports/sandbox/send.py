@@ -1,6 +1,6 @@
 """The practice gateway that comes with Paceline (`python -m sandbox`); docs/sandbox.md describes it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from delivery.transports.base import (
     WebhookRequest,
 )
 from delivery.transports.http.exchange import STATUSES, Answer, Request, below, gateway_url, json_request
+from delivery.transports.http.files import json_request_with_file
 from delivery.transports.http.transport import HttpTransport
 from delivery.transports.sandbox.reports import STATES, reported, told_limits
 
@@ -69,6 +70,15 @@ class SandboxTransport(HttpTransport):
             choices=(("no", "Connected at once"), ("yes", "By scanning a code, to practise it")),
             help="The code is scanned on the sandbox's own page.",
         ),
+        CredentialField(
+            name="files",
+            label="Files",
+            default="uploaded",
+            choices=(
+                ("uploaded", "Uploaded once per run"),
+                ("fetched", "Fetched by their address for each message, or inside it"),
+            ),
+        ),
     )
 
     statuses = {**STATUSES, 503: NotConnected}  # the sandbox's word for a phone that is not connected
@@ -79,24 +89,47 @@ class SandboxTransport(HttpTransport):
         self._messages = self._api / "messages"
         self.headers = {"Authorization": f"Bearer {self.credentials['token']}"}
         self._idempotent = self.credentials["idempotent"] != "no"
-        self._capabilities = replace(self.default_capabilities, idempotent=self._idempotent)
+        fetches = self.credentials["files"] == "fetched"
+        self._capabilities = replace(
+            self.default_capabilities,
+            idempotent=self._idempotent,
+            media_handles=not fetches,
+            media_urls=fetches,
+        )
 
     @property
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
     def build_message(self, message: Message, key: str) -> Request:
-        payload: dict[str, Any] = {"to": message.address}
         if message.media is None:
-            payload["text"] = message.text
+            content = {"text": message.text}
         else:
-            payload |= {"media": _handle(message), "caption": message.text}
-        if self._idempotent:
-            return json_request(
-                "POST", self._messages, headers={**self.headers, "Idempotency-Key": key}, payload=payload
-            )
+            content = {"media": _handle(message), "caption": message.text}
+        payload = self._payload(message, key, content)
+        return json_request("POST", self._messages, headers=self._keyed(key), payload=payload)
+
+    def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request:
+        def payload(content: str) -> Mapping[str, Any]:
+            return self._payload(message, key, _content(message, media, data=content))
+
+        return json_request_with_file(self._messages, headers=self._keyed(key), payload=payload, file=file)
+
+    def build_with_address(self, message: Message, media: Media, key: str, url: str) -> Request:
+        payload = self._payload(message, key, _content(message, media, url=url))
+        return json_request("POST", self._messages, headers=self._keyed(key), payload=payload)
+
+    def _payload(self, message: Message, key: str, content: Mapping[str, Any]) -> dict[str, Any]:
         # A reference is written to the sandbox's log, and never makes a message go out only once.
-        return self.request("POST", self._messages, {**payload, "reference": key})
+        reference = {} if self._idempotent else {"reference": key}
+        return {"to": message.address, **content, **reference}
+
+    def _keyed(self, key: str) -> Mapping[str, str]:
+        return {**self.headers, "Idempotency-Key": key} if self._idempotent else self.headers
+
+    def not_fetched(self, answer: Answer) -> str:
+        code, words = self.describe(answer)
+        return words if answer.status == 424 and code == "file_not_fetched" else ""
 
     def parse_sent(self, answer: Answer) -> Outcome:
         provider_id = answer.json().get("id")
@@ -175,6 +208,11 @@ class SandboxTransport(HttpTransport):
 
     def parse_webhook(self, request: WebhookRequest) -> list[InboundEvent]:
         return reported(request)
+
+
+def _content(message: Message, media: Media, **content: str) -> dict[str, Any]:
+    file = {"filename": media.filename, "content_type": media.content_type, **content}
+    return {"caption": message.text, "file": file}
 
 
 def _handle(message: Message) -> str:

@@ -20,6 +20,7 @@ from delivery.transports.base import (
     Webhook,
     WebhookRequest,
 )
+from delivery.transports.http.downloads import download_error
 from delivery.transports.http.exchange import Answer, Request, below, gateway_url
 from delivery.transports.http.files import json_request_with_file
 from delivery.transports.http.reading import at, parsed, picture, text
@@ -48,6 +49,7 @@ class WahaTransport(HttpTransport):
     about = "WhatsApp through a WAHA server of your own; pairs by QR code or by a code to type."
     channels = CHANNELS
     default_capabilities = Capabilities(
+        media_urls=True,
         groups=True,
         pairing=True,
         pairing_code=True,
@@ -93,12 +95,32 @@ class WahaTransport(HttpTransport):
 
     def build_with_file(self, message: Message, media: Media, key: str, file: BinaryIO) -> Request:  # noqa: ARG002
         def payload(content: str) -> Mapping[str, Any]:
-            inside = {"mimetype": media.content_type, "filename": media.filename, "data": content}
-            shown = {"asNote": False} if method == "sendVideo" else {}
-            return {**self._to(message), "caption": message.text, "file": inside, **shown}
+            return self._with_file(message, media, data=content)
 
-        method = _method(media.content_type)
-        return json_request_with_file(self._api / method, headers=self.headers, payload=payload, file=file)
+        url = self._api / _method(media.content_type)
+        return json_request_with_file(url, headers=self.headers, payload=payload, file=file)
+
+    def build_with_address(self, message: Message, media: Media, key: str, url: str) -> Request:  # noqa: ARG002
+        payload = self._with_file(message, media, url=url)
+        return self.request("POST", self._api / _method(media.content_type), payload)
+
+    def _with_file(self, message: Message, media: Media, **content: str) -> dict[str, Any]:
+        file = {"mimetype": media.content_type, "filename": media.filename, **content}
+        shown = {"asNote": False} if _method(media.content_type) == "sendVideo" else {}
+        return {**self._to(message), "caption": message.text, "file": file, **shown}
+
+    def not_fetched(self, answer: Answer) -> str:
+        told = self.describe(answer)[1]
+        if (
+            answer.status == 400 and "url" in told.lower()
+        ):  # of its check of requests, before it does anything
+            return told
+        # WAHA fetches the file before it hands anything to WhatsApp. Each engine does so with a library of its own,
+        # and its error comes as it is; after the fetch none of these libraries is used.
+        if answer.status != 500:
+            return ""
+        exception = at(answer.json(), "exception")
+        return download_error(text(exception, "name"), text(exception, "message"))
 
     def _to(self, message: Message) -> dict[str, str]:
         return {"session": self._name, "chatId": chat_id(message.address, person="@c.us")}

@@ -11,6 +11,7 @@ export const CALM = {
   latency_ms: 0, jitter_ms: 0, error_rate: 0, error_rate_after: 0, rate_limit: 0, not_connected: false,
   ban_above_per_minute: 0, ban_above_per_hour: 0, hang: 0, cut: 0, garbage: 0,
   lock_first_contacts: false, hides_lock: false, new_chats: 0, fail_late: 0, bounce: 0, complain: 0, late_ms: 2000,
+  cannot_fetch: false, fetches_late: false,
 };
 
 export const PRESETS = [
@@ -52,6 +53,10 @@ export const SECTIONS = [
       share("complain", "Reports as unwanted"),
       wait("late_ms", "after", 60_000),
     ],
+  },
+  {
+    title: "Files by their address",
+    fields: [flag("cannot_fetch", "Reaches no address"), flag("fetches_late", "Fetches after it answered")],
   },
   { title: "Speed", fields: [wait("latency_ms", "Answers after", 10_000), wait("jitter_ms", "and up to", 10_000)] },
   {

@@ -35,6 +35,7 @@ def test_who_watches_does_not_fill_the_log(probe: str) -> None:
         ("/hooks/7/s3cret", "/hooks/7/..."),
         ("/hooks/7/s3cret?hub.challenge=1", "/hooks/7/..."),
         ("/unsubscribe/s3cret", "/unsubscribe/..."),
+        ("No stream from http://a/files/s3cret/file.png", "No stream from http://a/files/..."),
         ("/notifications/move/s3cret/", "/notifications/move/..."),
         (f"/calendar/7-{'0a' * 20}.ics", "/calendar/..."),
         ("/calendar/?view=day", "/calendar/?view=day"),

@@ -7,9 +7,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
+from redis import Redis
 
 from accounts.models import Account, GroupSync, Limit, User
+from delivery.file_addresses import memory
+from delivery.file_addresses.memory import Experience
 from delivery.models import RunAccount
 from delivery.pages.pairing import code_number
 from sandbox.process import SandboxProcess
@@ -45,6 +48,21 @@ def press(client: Client, account: Account, name: str, /, **data: Any) -> str:
 
 def test_a_search_for_what_no_name_can_hold_finds_all(client: Client, person: User, account: Account) -> None:
     assert account.name in client.get(reverse("accounts:list"), {"q": "\0"}).content.decode()
+
+
+def test_it_says_that_files_go_inside_because_the_gateway_cannot_fetch_them(
+    client: Client, person: User, redis: Redis, settings: Settings
+) -> None:
+    account = AccountFactory.create(owner=person, transport="waha")
+    assert "Fetched by the gateway" not in page(client, account)
+    settings.FILES_URL = "http://10.0.0.5:8000"
+    assert "Fetched by the gateway, not tried yet" in page(client, account)
+    failed = Experience().after_failure("AxiosError: connect ECONNREFUSED", now=1_790_000_000)
+    memory.remember(redis, account.pk, failed)
+    told = page(client, account)
+    assert "because the gateway could not fetch them from this installation: AxiosError: connect" in told
+    memory.remember(redis, account.pk, Experience(works=True))
+    assert "Fetched by the gateway </dd>" in page(client, account)
 
 
 # Why it is not sending

@@ -2,7 +2,8 @@
 
 To put a kind under contract: write a `Harness` (for HTTP a small faithful server: `gateway.Gateway`), and a
 class `TestKind(TransportContract, ...)` with `service` set to it and one contract for each thing that the kind
-offers: `KeyContract`, `HandleContract` or `InlineMediaContract`, `GroupContract`. A test holds the class to the
+offers: `KeyContract`, `HandleContract` or `InlineMediaContract`,
+`MediaAddressContract`, `GroupContract`. A test holds the class to the
 kind's capabilities, so that none is forgotten.
 """
 
@@ -18,12 +19,22 @@ from typing import ClassVar
 import aiohttp
 import pytest
 
-from delivery.outcomes import AccountBlocked, RateLimited, Rejected, Sent, ServerError, TryAgain, Unreachable
+from delivery.outcomes import (
+    AccountBlocked,
+    RateLimited,
+    Rejected,
+    Sent,
+    ServerError,
+    TryAgain,
+    Unknown,
+    Unreachable,
+)
 from delivery.transports import kinds
 from delivery.transports.base import (
     AccountState,
     Contact,
     CredentialsError,
+    FileAddress,
     Message,
     NotOfferedError,
     Transport,
@@ -39,13 +50,17 @@ from tests.delivery.transports.harness import (
     MEANS,
     PATIENT,
     SECRET,
+    TOKEN,
     WORDS,
     Harness,
+    Hearing,
     Scenario,
+    Shelf,
     photo,
     picture,
     port_that_never_answers,
     port_without_server,
+    shelf,
 )
 
 DELIVERS = {Scenario.BREAKS_AFTER, Scenario.HANGS, Scenario.CUTS, Scenario.GARBAGE}
@@ -293,6 +308,7 @@ class TransportContract(Stage):
         assert isinstance(self, KeyContract) == offered.idempotent
         assert isinstance(self, HandleContract) == offered.media_handles
         assert isinstance(self, InlineMediaContract) != offered.media_handles
+        assert isinstance(self, MediaAddressContract) == offered.media_urls
         assert isinstance(self, GroupContract) == offered.groups
 
     # Manners
@@ -434,6 +450,97 @@ class InlineMediaContract(Stage):
         message = picture(harness.address, replace(photo(), open=unreadable))
         assert isinstance(await transport.send(message, "k"), TryAgain)
         assert harness.received() == []
+
+
+class MediaAddressContract(Stage):
+    """The contract of a kind whose service fetches files from their addresses."""
+
+    @pytest.fixture
+    async def shelf(self) -> AsyncIterator[Shelf]:
+        async with shelf(LARGE) as served:
+            yield served
+
+    async def test_a_file_is_fetched_from_its_address_for_each_message(
+        self, transport: Transport, harness: Harness, shelf: Shelf
+    ) -> None:
+        message, hearing = at_its_address(harness, shelf)
+        for number in range(2):
+            assert isinstance(await transport.send(message, f"k{number}"), Sent)
+
+        assert [(each.media, each.text, each.filename) for each in harness.received()] == [
+            (LARGE.sha256, message.text, LARGE.filename)
+        ] * 2
+        assert shelf.fetched == [LARGE.sha256] * 2
+        assert hearing.verdicts == ["worked"] * 2
+
+    async def test_a_file_that_cannot_be_fetched_goes_inside_the_message_once(
+        self, transport: Transport, harness: Harness, shelf: Shelf
+    ) -> None:
+        shelf.gone = True
+        message, hearing = at_its_address(harness, shelf)
+        looks = 0
+
+        async def look() -> None:
+            nonlocal looks
+            looks += 1
+
+        with looking_with(look):
+            assert isinstance(await transport.send(message, "k"), Sent)
+        assert [each.media for each in harness.received()] == [LARGE.sha256]
+        assert hearing.verdicts == ["failed"]
+        assert looks >= 2  # also before the second request
+
+    async def test_what_the_last_look_holds_back_after_a_failed_fetch_does_not_leave(
+        self, transport: Transport, harness: Harness, shelf: Shelf
+    ) -> None:
+        shelf.gone = True
+        message, _ = at_its_address(harness, shelf)
+
+        async def look() -> None:
+            if shelf.fetched:
+                raise HeldBackError("the window closes")
+
+        with looking_with(look), pytest.raises(HeldBackError):
+            await transport.send(message, "k")
+        assert harness.received() == []
+
+    async def test_an_address_that_leads_nowhere_sends_the_file_inside(
+        self, transport: Transport, harness: Harness
+    ) -> None:
+        hearing = Hearing()
+        with port_without_server() as port:
+            url = f"http://127.0.0.1:{port}/files/{TOKEN}/file.png"
+            message = picture(harness.address, LARGE, at=FileAddress(url=url, fetching=hearing))
+            assert isinstance(await transport.send(message, "k"), Sent)
+        assert [each.media for each in harness.received()] == [LARGE.sha256]
+        assert hearing.verdicts == ["failed"]
+
+    @pytest.mark.parametrize("doubt", sorted(DELIVERS))
+    async def test_a_message_in_doubt_is_not_sent_a_second_time(
+        self, hasty: Transport, harness: Harness, shelf: Shelf, doubt: Scenario
+    ) -> None:
+        harness.enter(doubt)
+        message, hearing = at_its_address(harness, shelf)
+        assert isinstance(await hasty.send(message, "k"), Unknown)
+        assert len(harness.received()) == 1
+        assert hearing.verdicts == ["in doubt"]
+
+    async def test_the_address_is_in_no_outcome_no_log_and_no_repr(
+        self, transport: Transport, harness: Harness, shelf: Shelf, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG, logger="delivery")
+        shelf.gone = True
+        message, hearing = at_its_address(harness, shelf)
+        told = [message, await transport.send(message, "k"), hearing.heard]
+        assert TOKEN not in " ".join(map(repr, told)) + caplog.text
+
+
+LARGE = photo(bytes(range(256)) * 4096 + b"end")
+
+
+def at_its_address(harness: Harness, served: Shelf) -> tuple[Message, Hearing]:
+    hearing = Hearing()
+    return picture(harness.address, LARGE, at=FileAddress(url=served.url(LARGE), fetching=hearing)), hearing
 
 
 class GroupContract(Stage):

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+import aiohttp
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
@@ -260,3 +261,13 @@ class AnswerContract(Stage):
             assert outcome.after == said.after
         if isinstance(outcome, Rejected):
             assert outcome.code == said.code
+
+
+async def fetched(url: str) -> bytes:
+    """Return the file at an address, as a gateway fetches it; raise OSError, with the address in its text."""
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            answer.raise_for_status()
+            return await answer.read()
+    except aiohttp.ClientError as error:
+        raise OSError(f"Failed to fetch stream from {url}") from error

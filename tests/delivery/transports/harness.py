@@ -4,11 +4,14 @@ import hashlib
 import io
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import ClassVar, Self
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from delivery.outcomes import (
     AccountBlocked,
@@ -20,7 +23,7 @@ from delivery.outcomes import (
     TryAgain,
     Unknown,
 )
-from delivery.transports.base import Media, MediaRef, Message, Timeouts, Transport
+from delivery.transports.base import Fetching, FileAddress, Media, MediaRef, Message, Timeouts, Transport
 
 SECRET = "wholly-secret-4711"
 PATIENT = Timeouts(connect=5, total=20, upload=20)
@@ -142,8 +145,70 @@ def photo(content: bytes = PICTURE) -> Media:
     )
 
 
-def picture(address: str, media: Media | None = None, *, handle: str | None = None) -> Message:
-    """A message with a photo, by its handle or with the file itself."""
+class Hearing(Fetching):
+    """Keeps what a transport tells of the fetching of a file."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str]] = []
+
+    def worked(self) -> None:
+        self.heard.append(("worked", ""))
+
+    def failed(self, words: str) -> None:
+        self.heard.append(("failed", words))
+
+    def in_doubt(self, words: str) -> None:
+        self.heard.append(("in doubt", words))
+
+    @property
+    def verdicts(self) -> list[str]:
+        return [verdict for verdict, _ in self.heard]
+
+
+TOKEN = "s3cret-t0ken"
+
+
+@asynccontextmanager
+async def shelf(*files: Media) -> AsyncIterator["Shelf"]:
+    """Serve files over HTTP, as Paceline serves them to gateways."""
+    served = Shelf(files)
+    server = TestServer(served.app(), host="127.0.0.1")
+    await server.start_server(access_log=None)
+    served.port = server.port or 0
+    try:
+        yield served
+    finally:
+        await server.close()
+
+
+class Shelf:
+    def __init__(self, files: Iterable[Media]) -> None:
+        self.files = {file.sha256: file for file in files}
+        self.fetched: list[str] = []
+        self.gone = False  # answers 410 to everything
+        self.port = 0
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get(f"/files/{TOKEN}/{{sha256}}/file.png", self._serve)
+        return app
+
+    def url(self, file: Media) -> str:
+        return f"http://127.0.0.1:{self.port}/files/{TOKEN}/{file.sha256}/file.png"
+
+    async def _serve(self, request: web.Request) -> web.Response:
+        self.fetched.append(request.match_info["sha256"])
+        if self.gone:
+            return web.Response(status=410)
+        file = self.files[request.match_info["sha256"]]
+        with file.open() as content:
+            return web.Response(body=content.read(), content_type=file.content_type)
+
+
+def picture(
+    address: str, media: Media | None = None, *, handle: str | None = None, at: FileAddress | None = None
+) -> Message:
+    """A message with a photo: by its handle, at its address, or with the file itself."""
     media = media or photo()
     reference = MediaRef(
         sha256=media.sha256,
@@ -151,5 +216,6 @@ def picture(address: str, media: Media | None = None, *, handle: str | None = No
         content_type=media.content_type,
         open=media.open,
         handle=handle,
+        address=at,
     )
     return Message(address=address, kind="media", text="Schön! 👋🏽", media=reference)

@@ -30,8 +30,21 @@ from delivery.transports.base import (
 from delivery.transports.evolution.send import EvolutionTransport
 from delivery.transports.http.connection import MAX_ANSWER_BYTES
 from delivery.transports.whatsapp.addresses import LOCKED, USED_UP
-from tests.delivery.transports.contract import GroupContract, InlineMediaContract, TransportContract
-from tests.delivery.transports.gateway import AnswerContract, Gateway, RefusedError, Reply, Said, same_secret
+from tests.delivery.transports.contract import (
+    GroupContract,
+    InlineMediaContract,
+    MediaAddressContract,
+    TransportContract,
+)
+from tests.delivery.transports.gateway import (
+    AnswerContract,
+    Gateway,
+    RefusedError,
+    Reply,
+    Said,
+    fetched,
+    same_secret,
+)
 from tests.delivery.transports.harness import SECRET, Received, Scenario, photo, picture
 from tests.delivery.transports.shapes import Maybe
 from tests.delivery.transports.webhooks import NOW, WEBHOOK_SECRET, Reported, WebhookContract
@@ -157,7 +170,7 @@ class Evolution(Gateway):
     async def send_media(self, request: web.Request) -> web.StreamResponse:
         body = await self.checked(request, MEDIA)
         assert body["mediatype"] == body["mimetype"].split("/")[0] or body["mediatype"] == "document"
-        content = base64.b64decode(body["media"], validate=True)
+        content = await self.content_of(body["media"])
         return await self.deliver(
             request,
             body["number"],
@@ -165,6 +178,14 @@ class Evolution(Gateway):
             media=hashlib.sha256(content).hexdigest(),
             filename=body["fileName"],
         )
+
+    async def content_of(self, media: str) -> bytes:
+        if not media.startswith("http"):
+            return base64.b64decode(media, validate=True)
+        try:
+            return await fetched(media)
+        except OSError as error:  # as Baileys says it, with the address in it
+            raise RefusedError(failure(500, "Internal Server Error", f"Error: {error}")) from error
 
     async def deliver(
         self, request: web.Request, number: str, *, text: str, media: str = "", filename: str = ""
@@ -233,7 +254,9 @@ class Evolution(Gateway):
         )
 
 
-class TestEvolution(TransportContract, InlineMediaContract, GroupContract, AnswerContract):
+class TestEvolution(
+    TransportContract, InlineMediaContract, MediaAddressContract, GroupContract, AnswerContract
+):
     service = Evolution
     table = (
         Said(

@@ -1,5 +1,6 @@
 """The sandbox transport against a real sandbox, in both of its modes."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -11,8 +12,17 @@ from delivery.transports.base import AccountState, CredentialsError, Message, Un
 from delivery.transports.sandbox.send import SandboxTransport
 from sandbox import witness
 from sandbox.process import SandboxProcess
-from tests.delivery.transports.contract import GroupContract, HandleContract, KeyContract, TransportContract
-from tests.delivery.transports.harness import SECRET, Harness, Received, Scenario
+from tests.delivery.transports.contract import (
+    LARGE,
+    GroupContract,
+    HandleContract,
+    InlineMediaContract,
+    KeyContract,
+    MediaAddressContract,
+    TransportContract,
+    at_its_address,
+)
+from tests.delivery.transports.harness import SECRET, Harness, Received, Scenario, Shelf
 
 BEHAVIOURS: dict[Scenario, dict[str, Any]] = {
     Scenario.RATE_LIMITS: {"rate_limit": 1},
@@ -34,8 +44,9 @@ class SandboxHarness(Harness):
     takes_key = True
     longest_wait = 60.0
 
-    def __init__(self, process: SandboxProcess, *, idempotent: str) -> None:
+    def __init__(self, process: SandboxProcess, *, idempotent: str, files: str = "uploaded") -> None:
         self.process = process
+        self._files = files
         self.account = f"account {uuid4().hex[:8]}/ü"
         self._idempotent = idempotent
 
@@ -51,6 +62,7 @@ class SandboxHarness(Harness):
             "account": self.account,
             "token": SECRET,
             "idempotent": self._idempotent,
+            "files": self._files,
         }
 
     def wrong_credentials(self) -> dict[str, str]:
@@ -70,6 +82,7 @@ class SandboxHarness(Harness):
                 text=line["text"],
                 chars=line["chars"],
                 media=line["media"],
+                filename=line["file"],
             )
             for line in witness.deliveries(self.process.log, self.account)
         ]
@@ -172,3 +185,50 @@ class TestSandboxThatIgnoresKeys(TransportContract, HandleContract, GroupContrac
     def test_it_promises_no_idempotency(self, transport: SandboxTransport) -> None:
         assert not transport.capabilities.idempotent
         assert transport.default_capabilities.idempotent
+
+
+class TestSandboxThatFetches(TransportContract, MediaAddressContract, InlineMediaContract, GroupContract):
+    """Files come by their address or inside the message, as at WAHA and Evolution API."""
+
+    service = SandboxHarness
+
+    @pytest.fixture
+    def harness(self, sandbox: SandboxProcess) -> SandboxHarness:
+        return SandboxHarness(sandbox, idempotent="no", files="fetched")
+
+    async def test_the_log_shows_the_bytes_that_were_fetched(
+        self, transport: SandboxTransport, harness: SandboxHarness, shelf: Shelf
+    ) -> None:
+        message, _ = at_its_address(harness, shelf)
+        await transport.send(message, "k")
+        fetched, sent = (
+            line for line in witness.read(harness.process.log) if line["account"] == harness.account
+        )
+        assert (fetched["kind"], fetched["bytes"], fetched["status"]) == ("fetch", 256 * 4096 + 3, 200)
+        assert sent["bytes"] < 1000
+
+    async def test_it_can_be_told_to_reach_no_address(
+        self, transport: SandboxTransport, harness: SandboxHarness, shelf: Shelf
+    ) -> None:
+        harness.behave(cannot_fetch=True)
+        message, hearing = at_its_address(harness, shelf)
+        assert isinstance(await transport.send(message, "k"), Sent)
+        assert hearing.heard == [("failed", "The address cannot be reached from here.")]
+        assert shelf.fetched == []
+        assert [each.media for each in harness.received()] == [LARGE.sha256]
+
+    @pytest.mark.parametrize("gone", [False, True])
+    async def test_it_may_fetch_after_it_answered(
+        self, transport: SandboxTransport, harness: SandboxHarness, shelf: Shelf, gone: bool
+    ) -> None:
+        harness.behave(fetches_late=True, late_ms=1)
+        shelf.gone = gone
+        message, _ = at_its_address(harness, shelf)
+        assert isinstance(await transport.send(message, "k"), Sent)
+        while not any(  # noqa: ASYNC110 - the log is a file
+            line["kind"] == "fetch"
+            for line in witness.read(harness.process.log)
+            if line["account"] == harness.account
+        ):
+            await asyncio.sleep(0.02)
+        assert len(harness.received()) == (0 if gone else 1)

@@ -39,8 +39,21 @@ from delivery.transports.base import (
     WebhookRefusedError,
 )
 from delivery.transports.waha.send import WahaTransport
-from tests.delivery.transports.contract import GroupContract, InlineMediaContract, TransportContract
-from tests.delivery.transports.gateway import AnswerContract, Gateway, RefusedError, Reply, Said, same_secret
+from tests.delivery.transports.contract import (
+    GroupContract,
+    InlineMediaContract,
+    MediaAddressContract,
+    TransportContract,
+)
+from tests.delivery.transports.gateway import (
+    AnswerContract,
+    Gateway,
+    RefusedError,
+    Reply,
+    Said,
+    fetched,
+    same_secret,
+)
 from tests.delivery.transports.harness import PICTURE, SECRET, Received, Scenario, photo, picture
 from tests.delivery.transports.shapes import Maybe
 from tests.delivery.transports.webhooks import NOW, WEBHOOK_SECRET, Reported, WebhookContract
@@ -49,6 +62,7 @@ from tests.delivery.transports.whatsapp.test_content import NOTHING, WORDS
 CHAT = re.compile(r".+@(c\.us|g\.us|lid|newsletter)|.*secret.*")
 FILE = {"mimetype": str, "filename": str, "data": str}
 TEXT = {"session": str, "chatId": CHAT, "text": str}
+REMOTE_FILE = {"mimetype": str, "filename": str, "url": str}
 MEDIA = {"session": str, "chatId": CHAT, "caption": str, "file": FILE}
 VIDEO = {**MEDIA, "asNote": bool}
 WEBHOOK = {
@@ -141,12 +155,16 @@ class Waha(Gateway):
         return await self.deliver(request, body, text=body["text"])
 
     async def send_file(self, request: web.Request) -> web.StreamResponse:
-        body = await self.checked(request, VIDEO if request.match_info["method"] == "sendVideo" else MEDIA)
+        shape = VIDEO if request.match_info["method"] == "sendVideo" else MEDIA
+        if "url" in (await request.json())["file"]:
+            shape = {**shape, "file": REMOTE_FILE}
+        body = await self.checked(request, shape)
         expected = {"image": "sendImage", "video": "sendVideo"}.get(
             body["file"]["mimetype"].split("/")[0], "sendFile"
         )
         assert request.match_info["method"] == expected
-        content = base64.b64decode(body["file"]["data"], validate=True)
+        self.expect_session()
+        content = await self.content_of(body["file"])
         return await self.deliver(
             request,
             body,
@@ -154,6 +172,20 @@ class Waha(Gateway):
             media=hashlib.sha256(content).hexdigest(),
             filename=body["file"]["filename"],
         )
+
+    async def content_of(self, file: dict[str, str]) -> bytes:
+        if "data" in file:
+            return base64.b64decode(file["data"], validate=True)
+        try:
+            return await fetched(file["url"])
+        except OSError as error:  # as GOWS answers, with the request in it
+            exception = {
+                "name": "AxiosError",
+                "message": str(error),
+                "stack": "AxiosError: ...\n    at settle",
+            }
+            body = {"statusCode": 500, "exception": exception, "request": {"body": {"file": file}}}
+            raise RefusedError(Reply(status=500, body=body)) from error
 
     async def deliver(
         self, request: web.Request, body: dict[str, Any], *, text: str, media: str = "", filename: str = ""
@@ -237,7 +269,7 @@ class Waha(Gateway):
         return web.json_response({"numberExists": known, "chatId": "4915112345678@c.us" if known else None})
 
 
-class TestWaha(TransportContract, InlineMediaContract, GroupContract, AnswerContract):
+class TestWaha(TransportContract, InlineMediaContract, MediaAddressContract, GroupContract, AnswerContract):
     service = Waha
     table = (
         Said(

@@ -1,0 +1,1 @@
+"""Measures the bytes of files: a gateway that gets or fetches them, and the worker that sends."""

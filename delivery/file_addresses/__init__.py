@@ -1,0 +1,1 @@
+"""Serves the files of messages to gateways that fetch them, at addresses that nobody can guess."""
