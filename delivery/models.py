@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from accounts.models import Account, Recipient
@@ -73,6 +73,18 @@ class RunQuerySet(models.QuerySet["Run"]):
     def opening(self, now: object) -> "RunQuerySet":
         """Return the runs that wait for a window which is open now."""
         return self.filter(status__in=[RunStatus.QUEUED, RunStatus.PAUSED], opens_at__lte=now)
+
+    def left_to_stopped_accounts(self) -> "RunQuerySet":
+        """Return the running runs that go on without some accounts, and of which only the shares of these are left."""
+        shares = RunAccount.objects.filter(run=OuterRef("pk"), open=True)
+        theirs = RunTarget.objects.filter(
+            run=OuterRef("run"), account=OuterRef("account"), status=TargetStatus.PENDING
+        )
+        others = shares.filter(Exists(theirs), waits=False)
+        without_some = RunAccount.objects.filter(open=True, waits=True).values("run")
+        return self.filter(
+            ~Exists(others), pk__in=without_some, status=RunStatus.RUNNING, sending=0, pending__gt=0
+        )
 
     def behind(self) -> "RunQuerySet":
         """Return the runs that wait for the last run of their reminder to end, and for no window."""
@@ -359,6 +371,7 @@ class RunAccount(models.Model):
         indexes = [
             models.Index(fields=["account"], condition=Q(open=True), name="run_account_open"),
             models.Index(fields=["account", "-run"], name="run_account_newest"),
+            models.Index(fields=["run"], condition=Q(open=True, waits=True), name="run_account_waits"),
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The work that beat does every few seconds: open and close windows, wake and probe accounts. One query each."""
+"""The work that beat does every few seconds: open and close windows, pause runs, wake and probe accounts."""
 
 from collections import deque
 from collections.abc import Callable
@@ -31,8 +31,11 @@ def tick() -> None:
     now = timezone.now()
     for run in Run.objects.opening(now).order_by("opens_at")[:MOST_RUNS]:
         _alone(lifecycle.open_window, run)
-    for run in Run.objects.closing(now).order_by("closes_at")[:MOST_RUNS]:
-        _alone(lifecycle.close_window, run)
+    closing = Run.objects.closing(now).order_by("closes_at")[:MOST_RUNS]
+    stopped = Run.objects.left_to_stopped_accounts().order_by("pk")[:MOST_RUNS]
+    for run in closing.union(stopped, all=True):
+        closes = run.closes_at is not None and run.closes_at <= now
+        _alone(lifecycle.close_window if closes else lifecycle.wait_for_accounts, run)
     if clock_reading.agree_again():
         wake_all()
     wake_due_accounts()

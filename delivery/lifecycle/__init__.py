@@ -32,6 +32,7 @@ from delivery.lifecycle.system import (
     start_waiting,
     take_back,
     trip,
+    wait_for_accounts,
     withdraw,
 )
 
@@ -63,6 +64,7 @@ __all__ = [
     "trip",
     "unarchive",
     "undo",
+    "wait_for_accounts",
     "window_of",
     "withdraw",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from accounts.models import Account, Role, User
@@ -138,16 +138,17 @@ def release_claims(run: Run) -> None:
 def stopped_accounts(run: Run, status: TargetStatus) -> list[Account]:
     """Return the accounts that cannot send, among those with targets of this status.
 
-    An account whose share waits for it holds up no pending target of others.
+    An account whose share waits for it holds up no pending target of others. Where no others are left, the run can
+    only wait for such accounts.
     """
-    theirs = RunTarget.objects.filter(run=run, status=status, account=OuterRef("pk"))
-    shares = Account.objects.filter(Exists(theirs), Exists(_holding_up(run, status)))
-    return list(shares.exclude(status=Account.Status.ACTIVE, archived_at=None))
-
-
-def _holding_up(run: Run, status: TargetStatus) -> QuerySet[RunAccount]:
-    shares = RunAccount.objects.filter(run=run, account=OuterRef("pk"))
-    return shares.filter(waits=False) if status == TargetStatus.PENDING else shares
+    theirs = RunTarget.objects.filter(run=run, status=status, account=OuterRef("account"))
+    shares = RunAccount.objects.filter(Exists(theirs), run=run)
+    stopped = shares.exclude(account__status=Account.Status.ACTIVE, account__archived_at=None)
+    found = list(stopped.select_related("account").defer("account__credentials").order_by("account"))
+    if status != TargetStatus.PENDING or not all(share.waits for share in found):
+        return [share.account for share in found if status != TargetStatus.PENDING or not share.waits]
+    others = shares.exclude(pk__in=[share.pk for share in found])
+    return [] if others.exists() else [share.account for share in found]
 
 
 def refuse(run: Run, stopped: list[Account]) -> None:

@@ -25,10 +25,11 @@ from delivery.lifecycle.steps import (
     skip_pending,
     state_of,
     stop_for,
+    stopped_accounts,
     window_of,
 )
 from delivery.limits import full_days
-from delivery.models import Run, RunAccount, RunTarget
+from delivery.models import Run, RunTarget
 from delivery.sentences import run_summary
 from delivery.states import SETTLED_RUN, PauseReason, RunStatus, TargetStatus
 from delivery.window import CloseMove, Missed, is_open, on_close, on_fire, opens_at
@@ -120,9 +121,7 @@ def close_window(run: Run) -> Run:
 
 
 def _close(run: Run, now: datetime, opening: datetime) -> None:
-    if (account := _waits_alone(run)) is not None:
-        RunAccount.objects.filter(run=run).update(waits=False)
-        stop_for(run, account, account.status_reason or state_of(account))
+    if _wait_for_accounts(run):
         return
     first = full_days.first_planned(run)
     later = first is not None and first > now
@@ -156,13 +155,22 @@ def _close(run: Run, now: datetime, opening: datetime) -> None:
         hold(run, reason, run_summary.window_closed(run), opens_at=run.opens_at)
 
 
-def _waits_alone(run: Run) -> Account | None:
-    """Return the account for which all that is left of a run waits, after the others have sent theirs."""
-    left = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING).order_by()
-    ids = set(left.values_list("account_id", flat=True).distinct())
-    waiting = Account.objects.filter(run_accounts__run=run, run_accounts__waits=True).order_by("pk")
-    found = {account.pk: account for account in waiting.defer("credentials")}
-    return next(iter(found.values())) if ids and ids <= set(found) else None
+@transaction.atomic
+def wait_for_accounts(run: Run) -> Run:
+    """Pause a running run of which only the shares of stopped accounts are left: the others have sent theirs.
+
+    A hand-over let the run go on without these. It continues by itself when one of them is back.
+    """
+    run = locked(run)
+    if run.status == RunStatus.RUNNING and not run.sending:
+        _wait_for_accounts(run)
+    return run
+
+
+def _wait_for_accounts(run: Run) -> bool:
+    for account in stopped_accounts(run, TargetStatus.PENDING)[:1]:
+        stop_for(run, account, account.status_reason or state_of(account))
+    return run.status == RunStatus.PAUSED
 
 
 @transaction.atomic

@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.models import Account, Contact, Recipient, User
 from delivery import lifecycle
 from delivery.engine import claims
+from delivery.engine.tick import tick
 from delivery.hand_over import preview, words
 from delivery.hand_over.doors import hand_over_all
 from delivery.hand_over.move import hand_over, runs_of
@@ -170,7 +171,60 @@ def test_a_run_pauses_for_its_account_when_only_those_who_stayed_are_left(
         clock.shift(timedelta(hours=9))
         run = lifecycle.close_window(run)
     assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.ACCOUNT_FLAGGED)
-    assert not RunAccount.objects.filter(run=run, waits=True).exists()
+    with pytest.raises(WrongStateError, match="Office is flagged"):
+        lifecycle.resume(run)
+
+
+@pytest.fixture
+def left(office: Account, shop: Account) -> Run:
+    """A run at any hour that was handed over, and of which only those who stayed with their accounts are left."""
+    other = AccountFactory.create(owner=office.owner, name="Branch")
+    people = RecipientFactory.create_batch(3, owner=office.owner)
+    ContactFactory.create(recipient=people[0], account=office)
+    ContactFactory.create(recipient=people[1], account=other)
+    run = fire(
+        ReminderFactory.create(
+            owner=office.owner, accounts=[office, other], recipients=people, around_the_clock=True
+        )
+    )
+    flag(office)
+    flag(other)
+    hand_over(run, Wish(to=[shop.pk]))
+    tick()
+    run.refresh_from_db()
+    assert run.status == RunStatus.RUNNING  # the shop has one to send
+    rows = RunTarget.objects.filter(run=run, account=shop)
+    rows.update(status=TargetStatus.SENDING, fence=0, claimed_at=timezone.now())
+    rows.update(status=TargetStatus.SENT, claimed_at=None)
+    Run.objects.filter(pk=run.pk).update(sent=1, pending=2)
+    tick()
+    run.refresh_from_db()
+    return run
+
+
+def test_a_run_at_any_hour_pauses_when_only_stopped_accounts_have_something_left(left: Run) -> None:
+    assert (left.status, left.pause_reason) == (RunStatus.PAUSED, PauseReason.ACCOUNT_FLAGGED)
+    assert "Branch stopped sending" in left.summary
+    with pytest.raises(WrongStateError, match="Office is flagged"):
+        lifecycle.resume(left)
+
+
+@pytest.mark.parametrize("name", ["Office", "Branch"])
+def test_it_goes_on_when_one_of_these_accounts_is_back(left: Run, name: str) -> None:
+    lifecycle.start_account(Account.objects.get(name=name))
+    left.refresh_from_db()
+    assert left.status == RunStatus.RUNNING
+    tick()
+    left.refresh_from_db()
+    assert left.status == RunStatus.RUNNING
+
+
+def test_it_goes_on_after_a_hand_over_of_the_rest(left: Run, shop: Account) -> None:
+    hand_over(left, Wish(to=[shop.pk], known=True))
+    tick()
+    left.refresh_from_db()
+    assert left.status == RunStatus.RUNNING
+    assert left.targets.filter(status="pending", account=shop).count() == 2
 
 
 def test_a_run_that_a_person_paused_stays_paused(office: Account, shop: Account) -> None:
