@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, Protocol
 
 from delivery import wordings
@@ -23,7 +23,7 @@ class FrozenPart:
     content_type: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        found = {name: value for name, value in asdict(self).items() if value}
+        found = {name: value for name in self.__slots__ if (value := getattr(self, name))}
         return found | {"wordings": list(self.wordings)} if self.wordings else found
 
     def drawn(self, *, key: str, part: int) -> str:

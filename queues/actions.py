@@ -18,6 +18,7 @@ from accounts.models import Account, Recipient, Role, User
 from accounts.regions import region_of
 from accounts.roles import require_touch
 from audit.record import record
+from config import many_rows
 from delivery import conf, items
 from delivery.items import Content, NewTarget
 from delivery.models import RunTarget
@@ -80,6 +81,7 @@ class Taking:
     entries: Sequence[Entry]
     media: Mapping[int, Media]
     known: dict[str, Item]
+    marks: list[str]  # the fingerprints of the entries
     results: dict[int, Result] = field(default_factory=dict)
     recipients: dict[int, Recipient] = field(default_factory=dict)  # by the place of the entry
     places: dict[str, int] = field(default_factory=dict)  # of own ids
@@ -124,8 +126,8 @@ def put(queue: Queue, entries: Sequence[Entry], *, source: str, by: User | None)
         _change_known(taking, taking.open_runs)
         _add_new(taking, taking.open_runs)
     results = [taking.results[place] for place in range(len(entries))]
-    if taken := sum(result.took in {Took.ADDED, Took.CHANGED} for result in results):
-        record("items.given", queue, by=by, note=f"{taken:,} from {source}")
+    if taken := [each.item_id for each in results if each.took in {Took.ADDED, Took.CHANGED}]:
+        record("items.given", queue, by=by, note=f"{len(taken):,} from {source}")
     return results
 
 
@@ -177,7 +179,7 @@ def replan(queue: Queue, *, item_ids: Collection[int], planned_at: datetime | No
     moving = [item for item in chosen if item.target_id in held]
     for item in moving:
         item.planned_at, item.moved_why, item.changed_at = planned_at, "", timezone.now()
-    Item.objects.bulk_update(moving, ["planned_at", "moved_why", "changed_at"])
+    many_rows.update(moving, ["planned_at", "moved_why", "changed_at"])
     at = _not_before(queue, planned_at)
     items.replan(dict.fromkeys(held, at))
     _settle_in(open_runs, moving, held)
@@ -211,13 +213,14 @@ def _taking(queue: Queue, entries: Sequence[Entry], source: str) -> Taking:
         entries=entries,
         media=Media.objects.filter(owner=queue.owner_id).in_bulk(wanted) if wanted else {},
         known={item.own_id: item for item in known},
+        marks=[entry.fingerprint() for entry in entries],
     )
 
 
 def _read(taking: Taking) -> None:
     """Find entries that change nothing, and those that are wrong whoever they are for."""
     for place, entry in enumerate(taking.entries):
-        item, mark = taking.known.get(entry.own_id), entry.fingerprint()
+        item, mark = taking.known.get(entry.own_id), taking.marks[place]
         if entry.own_id in taking.places:
             taking.say(place, Took.REFUSED, why=f"The id “{entry.own_id}” is given twice.")
             continue
@@ -274,14 +277,13 @@ def _recipients_at(queue: Queue, wanted: Sequence[tuple[str, str, str]]) -> dict
     found = {each.address: each for each in rows.filter(address__in=addresses)}
     new = {address: (kind, name) for address, kind, name in reversed(wanted) if address not in found}
     if new:
-        Recipient.objects.bulk_create(
-            [
-                Recipient(owner=queue.owner, channel=queue.channel, address=address, kind=kind, name=name)
-                for address, (kind, name) in sorted(new.items())
-            ],
-            ignore_conflicts=True,
-        )
-        found |= {each.address: each for each in rows.filter(address__in=new)}
+        made = [
+            Recipient(owner=queue.owner, channel=queue.channel, address=address, kind=kind, name=name)
+            for address, (kind, name) in sorted(new.items())
+        ]
+        found |= {each.address: each for each in many_rows.insert(made, key="address", ignore_conflicts=True)}
+        if lost := new.keys() - found.keys():  # somebody else added them in this moment
+            found |= {each.address: each for each in rows.filter(address__in=lost)}
     return found
 
 
@@ -307,12 +309,13 @@ def _change_known(taking: Taking, open_runs: OpenRuns) -> None:
     now_there = {item.pk: item for item in rows}
     held = items.hold([item.target_id for item in now_there.values()], open_runs.runs)
     moving: list[Item] = []
+    asked = {item.pk: item.account_id for item in now_there.values()}
     for place, known in going.items():
-        item, entry = now_there.get(known.pk), taking.entries[place]
+        item = now_there.get(known.pk)
         if item is None:  # it ended long ago, and its details were removed
             taking.say(place, Took.BEGUN, item_id=known.pk, why=BEGUN)
             continue
-        item.given = entry.fingerprint()
+        item.given = taking.marks[place]
         if item.target_id in held:
             _apply(taking, place, item)
             moving.append(item)
@@ -320,11 +323,12 @@ def _change_known(taking: Taking, open_runs: OpenRuns) -> None:
         else:
             item.late_change = BEGUN
             taking.say(place, Took.BEGUN, item_id=item.pk, why=BEGUN)
-    Item.objects.bulk_update(now_there.values(), CHANGED)
+    many_rows.update(list(now_there.values()), CHANGED)
     items.write({item.target_id: _content(taking, taking.places[item.own_id]) for item in moving})
     _readdress(moving, held)
     items.replan({item.target_id: _not_before(taking.queue, item.planned_at) for item in moving})
-    _settle_in(open_runs, moving, held, check_recipients=True)
+    renamed = {item.pk for item in moving if item.account_id != asked[item.pk]}
+    _settle_in(open_runs, moving, held, renamed=renamed, check_recipients=True)
 
 
 CHANGED = (
@@ -342,7 +346,7 @@ def _apply(taking: Taking, place: int, item: Item) -> None:
         entry.planned_at,
     )
     item.account = taking.choice.named(entry.sender) if entry.sender else None
-    item.given, item.late_change, item.moved_why = entry.fingerprint(), "", ""
+    item.given, item.late_change, item.moved_why = taking.marks[place], "", ""
     item.withdrawn_at, item.withdrawn_by, item.changed_at = None, "", timezone.now()
 
 
@@ -365,19 +369,22 @@ def _settle_in(
     moving: Sequence[Item],
     held: Mapping[int, RunTarget],
     *,
+    renamed: Collection[int] = (),
     check_recipients: bool = False,
 ) -> None:
     """Move changed items to the runs that suit them, and skip those whose recipient must not get them.
 
-    Only the items that a person or source gave a sender, or whose form or priority changed, go to another run.
+    Only items that were given another sender just now (`renamed`), or whose form or priority changed, go to another
+    run: an item that was handed over stays with its new account, whichever it asked for before.
     """
     queue, locks, forms = open_runs.queue, open_runs.runs, _forms(open_runs.queue, moving)
     by_account = {account.pk: account for account in _accounts(moving, held)}
+    asked = {item.pk: item.account_id for item in moving if item.pk in renamed}
     going: dict[tuple[int, Form], dict[int, RunTarget]] = defaultdict(dict)
     refused: dict[str, dict[int, RunTarget]] = defaultdict(dict)
     for item in moving:
         target = held[item.target_id]
-        account = by_account[item.account_id or target.account_id]
+        account = by_account[asked.get(item.pk) or target.account_id]
         if check_recipients and (why := refusal(item.recipient, account)):
             refused[why][target.pk] = target
         elif account.pk != target.account_id or form_of(locks[target.run_id]) != (
@@ -396,7 +403,7 @@ def _settle_in(
 
 
 def _accounts(moving: Sequence[Item], held: Mapping[int, RunTarget]) -> list[Account]:
-    wanted = {item.account_id or held[item.target_id].account_id for item in moving}
+    wanted = {item.account_id for item in moving} | {held[item.target_id].account_id for item in moving}
     return list(Account.objects.filter(pk__in=wanted).defer("credentials"))
 
 
@@ -452,8 +459,8 @@ def _add_new(taking: Taking, open_runs: OpenRuns) -> None:
     taking_back = [item for _, item in made if item.pk is not None]
     for item in new:
         item.changed_at = None
-    Item.objects.bulk_create(new, batch_size=1_000)
-    Item.objects.bulk_update(taking_back, [*CHANGED, "target"])
+    many_rows.insert(new, key="own_id")
+    many_rows.update(taking_back, [*CHANGED, "target"])
     for place, item in made:
         taking.say(place, Took.ADDED, item_id=item.pk)
     _into_runs(taking, made, open_runs)

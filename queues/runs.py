@@ -59,7 +59,7 @@ class OpenRuns:
                 run.fired_at > since
                 and run.status in OPEN_RUN
                 and run.canceled_at is None
-                and account.pk in self.accounts.get(run.pk, ())
+                and self.accounts.get(run.pk) == {account.pk}
                 and all(getattr(run, name) == getattr(wanted, name) for name in SAME)
             ):
                 return run

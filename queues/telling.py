@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from config import many_rows
 from queues.models import Item, Queue
 from queues.states import ItemState, with_state
 
@@ -57,11 +58,7 @@ def to_tell(queue: Queue, *, source: str, limit: int = 500, after: int = 0) -> l
 @transaction.atomic
 def told(marks: Mapping[int, str]) -> None:
     """Note by item what its row says now, once its service has taken it."""
-    rows = Item.objects.filter(pk__in=marks).select_for_update(no_key=True).order_by("pk")
-    changed = list(rows.only("pk", "told"))
-    for item in changed:
-        item.told = marks[item.pk]
-    Item.objects.bulk_update(changed, ["told"])
+    many_rows.update([Item(pk=pk, told=mark) for pk, mark in marks.items()], ["told"])
 
 
 def as_they_are(item_ids: Collection[int]) -> dict[int, Told]:

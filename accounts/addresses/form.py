@@ -37,6 +37,8 @@ def plain(text: str) -> str:
     square of the length of a long run of accents.
     """
     text = text[:LONGEST_LOOKED_AT]
+    if text.isascii() and text.isprintable():  # as nearly all are: nothing of the following changes these
+        return " ".join(text.split())
     seen = "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c) not in {"Cc", "Cf"})
     return " ".join(unicodedata.normalize("NFKC", seen).split())
 

@@ -6,6 +6,7 @@ and +tags stay: at most providers they name other mailboxes.
 """
 
 import re
+from functools import lru_cache
 
 import idna
 
@@ -16,6 +17,8 @@ SCHEME = re.compile(r"^mailto:([^?]*).*$", re.IGNORECASE)
 # Letters of any language, and what RFC 5322 allows without quotes.
 LOCAL = re.compile(r"^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$")
 DOMAIN = re.compile(r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+([a-z]{2,}|xn--[a-z0-9-]+)$")
+
+KNOWN_DOMAINS = 4_096  # the rows of a file name few domains, and to encode one takes longer than all else
 
 EXAMPLE = "Write it like anna@example.com."
 
@@ -36,10 +39,16 @@ def canonical(text: str) -> Address:
 
 def _domain(domain: str, text: str) -> str:
     """Return the domain as the DNS has it: München.de is xn--mnchen-3ya.de."""
-    try:
-        found = idna.encode(domain.strip().rstrip("."), uts46=True).decode()
-    except (idna.IDNAError, UnicodeError):
-        found = ""
+    found = _encoded(domain.strip().rstrip("."))
     if not DOMAIN.match(found):
         raise BadAddressError(f"{shown(text)} has no domain after the @. {EXAMPLE}")
     return found
+
+
+@lru_cache(maxsize=KNOWN_DOMAINS)
+def _encoded(domain: str) -> str:
+    """Return a domain in the letters of the DNS; empty where that is not possible."""
+    try:
+        return idna.encode(domain, uts46=True).decode()
+    except (idna.IDNAError, UnicodeError):
+        return ""

@@ -38,10 +38,10 @@ class Rooms:
             known = [rooms.get((pk, action), Room(account_id=pk, today=0, a_day=1)) for pk in able]
             return turns_of([_targets(room, parts) for room in known])
 
-        groups, people = turns(self.messages, parts), turns(self._for_people(parts), 1)
+        groups, people = turns(self.messages, parts), turns(self.for_people(parts), 1)
         return Deal(accounts=tuple(ids), able=tuple(able), people=people, groups=groups)
 
-    def _for_people(self, parts: int) -> dict[tuple[int, str], Room]:
+    def for_people(self, parts: int) -> dict[tuple[int, str], Room]:
         """Return how many new people can get a whole message, where people and messages are limited."""
         return {key: _smaller(room, _targets(self.messages[key], parts)) for key, room in self.people.items()}
 

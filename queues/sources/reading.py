@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.utils import timezone
 
 from activity.storable import storable
+from config import many_rows
 from queues import actions
 from queues.actions import Result, Took
 from queues.entries import Entry, EntryError
@@ -55,7 +57,7 @@ class Reading:
         return zone_of(self.source, self.schema)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Seen:
     """A row of a portion: the entry that it is, or its problem, and our row of it."""
 
@@ -65,6 +67,11 @@ class Seen:
     problem: str = ""
     ready: bool = True
     kept: SourceRow | None = None
+
+    @cached_property
+    def mark(self) -> str:
+        """Return the fingerprint of the entry."""
+        return self.entry.fingerprint() if self.entry is not None else ""
 
 
 def begin(source: Source, table: Table) -> Reading:
@@ -222,7 +229,7 @@ def _refuse_lost(each: Seen) -> None:
     if each.entry is None and kept.item_id is not None:
         each.problem = EMPTIED
     elif each.entry is not None and kept.digest and kept.item_id is None:
-        changed = kept.digest != each.entry.fingerprint()
+        changed = kept.digest != each.mark
         each.entry, each.problem = None, OVER if changed else ""
 
 
@@ -257,7 +264,7 @@ def _is_news(each: Seen) -> bool:
         or kept.missing_since is not None
     ):
         return True
-    return kept.digest != entry.fingerprint()
+    return kept.digest != each.mark
 
 
 def _note(reading: Reading, each: Seen, result: Result) -> None:
@@ -293,8 +300,8 @@ def _remember(reading: Reading, seen: Sequence[Seen]) -> None:
             row = each.kept or SourceRow(source=reading.source, own_id=each.own_id)
             if _update(reading, row, each):
                 (new if row._state.adding else changed).append(row)
-    SourceRow.objects.bulk_create(new)
-    SourceRow.objects.bulk_update(
+    many_rows.insert(new, key="own_id")
+    many_rows.update(
         changed,
         ["place", "item", "digest", "seen_in", "missing_since", "problem", "shown", "due", "repairs"],
     )
@@ -309,7 +316,7 @@ def _update(reading: Reading, row: SourceRow, each: Seen) -> bool:
     if not each.ready:
         row.digest = ""
     elif each.entry is not None and not each.problem:
-        row.digest = each.entry.fingerprint()
+        row.digest = each.mark
     problem = each.problem[:LONGEST_PROBLEM]
     if problem != row.problem:
         row.problem, row.due = problem, True
@@ -346,8 +353,8 @@ def _remember_without_id(reading: Reading, rows: Sequence[Seen]) -> None:
         _compare(row, shown_in(each.row, reading.columns, reading.zone))
         row.seen_in = reading.read.pk
         (new if row._state.adding else changed).append(row)
-    SourceRow.objects.bulk_create(new)
-    SourceRow.objects.bulk_update(changed, ["problem", "due", "seen_in", "shown", "repairs"])
+    many_rows.insert(new, key="place")
+    many_rows.update(changed, ["problem", "due", "seen_in", "shown", "repairs"])
 
 
 def shown_in(row: TableRow, chosen: Columns, zone: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ FIELDS = (
     "sheets(properties(sheetId,title,gridProperties),"
     "data(rowData(values(formattedValue,effectiveValue(numberValue,boolValue,errorValue)))))"
 )
-PER_ANSWER = 500
+PER_ANSWER = 1_000
 MOST_ROWS, MOST_COLUMNS = 200_000, 100
 USUAL_WAIT = 60.0  # Google counts per minute
 LASTING = {
@@ -177,22 +177,26 @@ class SheetTable:
         places: dict[str, list[int]] = {}
         for number, own_id in enumerate(ids, start=2):
             places.setdefault(own_id, []).append(number)
-        data, ended = [], []
+        columns: dict[str, dict[int, str]] = {}
+        ended = []
         for change in changes:
             row = _place(change, places)
-            data += [self._update(row, title, value) for title, value in change.cells.items()] if row else []
+            for title, value in change.cells.items() if row else ():
+                columns.setdefault(title, {})[row or 0] = _text(value)
             ended.append(Written(change=change, ended=Ended.WRITTEN if row else Ended.GONE))
-        if data:
+        if data := [self._update(title, block) for title, rows in columns.items() for block in _blocks(rows)]:
             with _troubles():
                 self._client.values_batch_update(
                     self._spreadsheet, body={"valueInputOption": "RAW", "data": data}
                 )
         yield from ended
 
-    def _update(self, row: int, title: str, value: Value) -> dict[str, Any]:
-        text = value.isoformat(" ", "minutes") if isinstance(value, datetime) else value or ""
-        place = rowcol_to_a1(row, self._titles.index(title) + 1)
-        return {"range": self._range(place), "values": [[text]]}
+    def _update(self, title: str, block: Mapping[int, str]) -> dict[str, Any]:
+        """Return the update of neighboring cells of one column."""
+        column = self._titles.index(title) + 1
+        first, last = rowcol_to_a1(min(block), column), rowcol_to_a1(max(block), column)
+        place = first if len(block) == 1 else f"{first}:{last}"
+        return {"range": self._range(place), "values": [[text] for text in block.values()]}
 
     def _ids(self) -> list[str]:
         """Return the own ids of all rows, empty where there is none, as they are at one moment."""
@@ -347,6 +351,22 @@ def _place(change: Change, places: Mapping[str, Sequence[int]]) -> int | None:
     number = int(change.place) if change.place.isdecimal() else 0
     nameless = (rows for own_id, rows in places.items() if not own_id or len(rows) > 1)
     return number if any(number in rows for rows in nameless) else None
+
+
+def _text(value: Value) -> str:
+    return value.isoformat(" ", "minutes") if isinstance(value, datetime) else value or ""
+
+
+def _blocks(cells: Mapping[int, str]) -> Iterator[dict[int, str]]:
+    """Yield the cells of a column, by their row, in stretches without a gap: each is one range of a request."""
+    block: dict[int, str] = {}
+    for row in sorted(cells):
+        if block and row - 1 not in block:
+            yield block
+            block = {}
+        block[row] = cells[row]
+    if block:
+        yield block
 
 
 def _height(sheet: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from django.db import transaction
 
+from config import many_rows
 from queues import telling
 from queues.models import Source, SourceRow
 from queues.sources.mapping import TIMES, Columns, Tells
@@ -20,7 +21,7 @@ from queues.sources.tables import Change, Ended, Holds, Schema, Table, Value, Wr
 from queues.states import LABELS
 from queues.telling import Told
 
-AT_A_TIME: Mapping[str, int] = {Source.Kind.NOTION: 20, Source.Kind.SHEET: 1_000}
+AT_A_TIME: Mapping[str, int] = {Source.Kind.NOTION: 20, Source.Kind.SHEET: 5_000}
 NOT_TAKEN = "Not taken"
 WORDS = (*LABELS.values(), NOT_TAKEN)
 LONGEST_REPLY, LONGEST_ERROR = 2_000, 500
@@ -119,7 +120,7 @@ def _note(ended: Sequence[tuple[Wish, Written | None]], zone: str, chosen: Colum
             _update(wish, written, zone, chosen)
             rows.append(wish.row)
     with transaction.atomic():
-        SourceRow.objects.bulk_update(rows, ["shown", "due", "unwritten", "repairs"])
+        many_rows.update(rows, ["shown", "due", "unwritten", "repairs"])
         telling.told({wish.told.item_id: wish.told.mark for wish, _ in done if wish.told is not None})
 
 

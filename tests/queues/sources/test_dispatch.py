@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import User
 from delivery.states import TargetStatus
 from queues.models import Queue, Source
-from queues.sources import dispatch, manage, reading, serve
+from queues.sources import dispatch, manage, reading, serve, writing
 from queues.sources.opening import columns, opened
 from tests.factories import QueueFactory, SourceFactory
 from tests.queues.sources import notion_service
@@ -117,7 +117,10 @@ def test_a_long_read_gives_others_their_turn_and_goes_on(
     assert notion.count("POST", "query") == 3
 
 
-def test_rows_of_a_large_sheet_are_told_in_batches(sheets: SheetsService, queue: Queue, owner: User) -> None:
+def test_rows_of_a_large_sheet_are_told_in_batches(
+    sheets: SheetsService, queue: Queue, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "AT_A_TIME", {Source.Kind.SHEET: 1_000})
     fill_sheet(sheets, *(line(n) for n in range(1_200)))
     source = work(sheet_source(sheets, queue, by=owner))
     assert len(sheets.writes) == 2
