@@ -42,9 +42,11 @@ WHERE w.switched_off_at IS NULL AND e.type = ANY(w.events) ORDER BY e.place
 """
 
 
-def is_wanted(type_: str) -> bool:
-    """Return whether any webhook is told events of this type: what is costly to read need not be read otherwise."""
-    return Webhook.objects.filter(switched_off_at=None, events__contains=[str(type_)]).exists()
+def is_wanted(*types: str) -> bool:
+    """Return whether any webhook is told events of a type: what is costly to read need not be read otherwise."""
+    return Webhook.objects.filter(
+        switched_off_at=None, events__overlap=[str(type_) for type_ in types]
+    ).exists()
 
 
 def emit(event: Event) -> None:
@@ -86,22 +88,24 @@ def emit_to(webhook_id: int, type_: str, data: Mapping[str, Any], *, sequence: s
 FEEDS = """
 INSERT INTO accounts_resultfeed (webhook_id, run_id, last_attempt, last_skipped, last_unconfirmed, done)
 SELECT w.id, r.run_id, 0, 0, 0, false
-FROM unnest(%(runs)s::bigint[], %(owners)s::bigint[]) AS r(run_id, owner_id)
+FROM unnest(%(runs)s::bigint[], %(owners)s::bigint[], %(of_queues)s::boolean[]) AS r(run_id, owner_id, of_queue)
 JOIN accounts_webhook w ON w.owner_id = r.owner_id
 JOIN accounts_user u ON u.id = w.owner_id AND u.is_active
-WHERE w.switched_off_at IS NULL AND %(type)s = ANY(w.events)
+WHERE w.switched_off_at IS NULL AND (%(targets)s = ANY(w.events) OR (r.of_queue AND %(items)s = ANY(w.events)))
 ON CONFLICT (webhook_id, run_id) DO UPDATE SET done = false, last_skipped = 0, last_unconfirmed = 0
 """
 
 
-def follow_runs(runs: Sequence[tuple[int, int]]) -> None:
-    """Let the results of runs be told from here on; each run is given with its owner."""
+def follow_runs(runs: Sequence[tuple[int, int, bool]]) -> None:
+    """Let the results of runs be told from here on; each is given with its owner, and whether it sends items."""
     if not runs:
         return
     arguments: dict[str, Any] = {
-        "runs": [run_id for run_id, _ in runs],
-        "owners": [owner_id for _, owner_id in runs],
-        "type": EventType.RUN_TARGETS.value,
+        "runs": [run_id for run_id, _, _ in runs],
+        "owners": [owner_id for _, owner_id, _ in runs],
+        "of_queues": [of_queue for _, _, of_queue in runs],
+        "targets": EventType.RUN_TARGETS.value,
+        "items": EventType.ITEMS.value,
     }
     with connection.cursor() as cursor:
         cursor.execute(FEEDS, arguments)

@@ -41,6 +41,9 @@ GO_ON_WITH_THEIR_ACCOUNT = frozenset(
 )
 
 
+WITHDRAWN = "withdrawn"  # the error of a skipped target whose item was withdrawn
+
+
 class TargetStatus(StrEnum):
     """The status of one recipient of one run."""
 

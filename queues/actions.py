@@ -128,6 +128,7 @@ def put(queue: Queue, entries: Sequence[Entry], *, source: str, by: User | None)
     results = [taking.results[place] for place in range(len(entries))]
     if taken := [each.item_id for each in results if each.took in {Took.ADDED, Took.CHANGED}]:
         record("items.given", queue, by=by, note=f"{len(taken):,} from {source}")
+        _tell(taken)
     return results
 
 
@@ -166,6 +167,7 @@ def withdraw(
         )
     if gone:
         record("items.withdrawn", queue, by=by, note=f"{len(gone):,} items")
+        _tell(gone)
     return Done(done=len(gone), begun=len(open_ones) - len(gone))
 
 
@@ -185,6 +187,7 @@ def replan(queue: Queue, *, item_ids: Collection[int], planned_at: datetime | No
     _settle_in(open_runs, moving, held)
     if moving:
         record("items.planned", queue, by=by, note=f"{len(moving):,} items")
+        _tell([item.pk for item in moving])
     return Done(done=len(moving), begun=len(chosen) - len(moving))
 
 
@@ -193,6 +196,11 @@ def locked(queue: Queue, by: User | None) -> Queue:
     if by is not None:
         require_touch(queue, by, Role.SEND)
     return Queue.objects.select_for_update(no_key=True, of=("self",)).select_related("owner").get(pk=queue.pk)
+
+
+def _tell(item_ids: Collection[int | None]) -> None:
+    """Tell webhooks how these items are now."""
+    items.items_changed(RunTarget.objects.filter(item__in=item_ids))
 
 
 def _chosen(queue: Queue, source: str, own_ids: Collection[str], item_ids: Collection[int]) -> list[Item]:

@@ -19,6 +19,7 @@ from django.utils import timezone
 from accounts.models import Account
 from activity.components.times import until
 from delivery import conf
+from delivery.items import items_changed
 from delivery.lifecycle import window_of
 from delivery.models import Run, RunQuerySet, RunTarget
 from delivery.pacing import Limits, usual_gap
@@ -170,6 +171,7 @@ WITH moved AS (
 UPDATE queues_item i SET moved_why = n.why
 FROM unnest(%(targets)s::bigint[], %(why)s::text[]) AS n(id, why) JOIN moved USING (id)
 WHERE i.target_id = n.id
+RETURNING i.target_id
 """
 
 
@@ -188,4 +190,6 @@ def _write(moves: Sequence[Moved]) -> int:
                 "why": [each.why[:longest] for each in moves],
             },
         )
-        return int(cursor.rowcount)
+        moved = [row[0] for row in cursor.fetchall()]
+    items_changed(RunTarget.objects.filter(pk__in=moved))
+    return len(moved)

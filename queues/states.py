@@ -8,7 +8,8 @@ from django.db.models.functions import NullIf
 from django.utils import timezone
 
 from activity.models import Inbound
-from delivery.items import WITHDRAWN
+from delivery import conf
+from delivery.items import LATER, WITHDRAWN
 from delivery.states import TargetStatus
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ def condition(state: ItemState, now: "datetime") -> Q:
     }[state]
 
 
+def _later_than_planned() -> Q:
+    """Return the condition for items whose time was moved without a word: see `LATER`."""
+    as_planned = Q(target__run__on_time_first=True, planned_at__isnull=False) & Q(
+        target__not_before__lte=F("planned_at") + conf.drain().on_time
+    )
+    return ~as_planned
+
+
 def with_state(items: "QuerySet[Item]") -> "QuerySet[Item]":
     """Add to items: `state`, `planned_for`, `sent_at`, `why`, and `replied_at` with `reply`."""
     now = timezone.now()
@@ -88,6 +97,7 @@ def with_state(items: "QuerySet[Item]") -> "QuerySet[Item]":
             When(~pending & ~sent & Q(target__error=WITHDRAWN), then=Value("")),
             When(target__error__gt="", then=told),
             When(pending & Q(moved_why__gt=""), then=F("moved_why")),
+            When(condition(ItemState.PLANNED, now) & _later_than_planned(), then=Value(LATER)),
             default=F("late_change"),
             output_field=CharField(),
         ),

@@ -19,6 +19,7 @@ class EventType(models.TextChoices):
     RUN_RESUMED = "run.resumed", "Run resumed"
     RUN_FINISHED = "run.finished", "Run finished"
     RUN_TARGETS = "run.targets", "Results of recipients, in batches"
+    ITEMS = "items.changed", "Items of queues, in batches"
     REPLY = "reply.received", "Reply received"
     OPTED_OUT = "recipient.opted_out", "Recipient opted out"
     OPTED_IN = "recipient.opted_in", "Recipient opted in"
@@ -138,7 +139,7 @@ class Delivery(models.Model):
 
 
 class ResultFeed(models.Model):
-    """How far the results of a run's recipients have been told to a webhook."""
+    """How far the results of a run's recipients, or items, have been told to a webhook."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="feeds", db_index=False)
     run = models.ForeignKey("delivery.Run", on_delete=models.CASCADE, related_name="+")

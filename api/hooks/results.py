@@ -16,7 +16,9 @@ from accounts import outbox
 from accounts.models import Delivery, ResultFeed
 from accounts.models.webhook import EventType
 from activity.models import Attempt
-from delivery.lifecycle.events import BATCH, result_of, sequence_of
+from delivery.lifecycle import item_events
+from delivery.lifecycle.events import result_of, sequence_of
+from delivery.lifecycle.item_events import BATCH
 from delivery.models import RunTarget
 from delivery.states import SETTLED_RUN, TargetStatus
 
@@ -78,9 +80,19 @@ def _rest(feed: ResultFeed, status: TargetStatus, place: str) -> bool:
 def _tell(feed: ResultFeed, target_ids: Sequence[int]) -> bool:
     """Write one event with the present results of these targets; those without a result yet are left out."""
     rows = RunTarget.objects.filter(pk__in=set(target_ids), status__in=SETTLED).prefetch_related("recipient")
-    targets = [result_of(target) for target in rows.order_by("pk")]
+    targets = list(rows.select_related("item").order_by("pk"))
     if not targets:
         return False
-    data = {"run": feed.run_id, "targets": targets}
-    outbox.emit_to(feed.webhook_id, EventType.RUN_TARGETS, data, sequence=sequence_of(feed.run_id))
+    if EventType.RUN_TARGETS in feed.webhook.events:
+        data = {"run": feed.run_id, "targets": [result_of(target) for target in targets]}
+        outbox.emit_to(feed.webhook_id, EventType.RUN_TARGETS, data, sequence=sequence_of(feed.run_id))
+    if EventType.ITEMS in feed.webhook.events:
+        _tell_items(feed, targets)
     return True
+
+
+def _tell_items(feed: ResultFeed, targets: Sequence[RunTarget]) -> None:
+    """Tell the same results once more as those of items, by the ids that their sources know."""
+    if theirs := [target for target in targets if target.item_id and hasattr(target, "item")]:
+        sequence = item_events.sequence_of(theirs[0].item.queue_id)
+        outbox.emit_to(feed.webhook_id, EventType.ITEMS, item_events.data_of(theirs), sequence=sequence)

@@ -1,7 +1,6 @@
 """Items of queues as targets of runs: adds them, changes them until they have begun, and withdraws them."""
 
 from delivery.items.targets import (
-    WITHDRAWN,
     Content,
     NewTarget,
     add,
@@ -19,8 +18,11 @@ from delivery.items.targets import (
     withdraw,
     write,
 )
+from delivery.lifecycle.item_events import LATER, items_changed
+from delivery.states import WITHDRAWN
 
 __all__ = [
+    "LATER",
     "WITHDRAWN",
     "Content",
     "NewTarget",
@@ -29,6 +31,7 @@ __all__ = [
     "contents_of",
     "counts",
     "hold",
+    "items_changed",
     "lock_runs",
     "make",
     "move",

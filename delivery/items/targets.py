@@ -25,9 +25,8 @@ from delivery.lifecycle.steps import serve, settle_if_done
 from delivery.limits.lookup import limits_for
 from delivery.models import Run, RunAccount, RunTarget, TargetContent
 from delivery.planning import new_people
-from delivery.states import OPEN_RUN, SETTLED_RUN, PauseReason, RunStatus, TargetStatus
+from delivery.states import OPEN_RUN, SETTLED_RUN, WITHDRAWN, PauseReason, RunStatus, TargetStatus
 
-WITHDRAWN = "withdrawn"
 MANY = 10_000  # targets from which the planner is told about them
 
 

@@ -1,7 +1,7 @@
 """The events of runs and accounts that webhooks are told, written in the transaction of the change."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from django.db.models import QuerySet
@@ -10,6 +10,8 @@ from accounts import outbox
 from accounts.models import Account
 from accounts.models.webhook import EventType
 from accounts.outbox import Event
+from delivery.lifecycle import item_events
+from delivery.lifecycle.item_events import BATCH, batched
 from delivery.models import Run, RunTarget
 from delivery.states import RunStatus
 
@@ -18,13 +20,12 @@ RESULT = (
     *("status", "error", "provider_id", "settled_at"),
     *("returned_at", "return_kind", "return_reason"),
 )
-BATCH = 500  # targets of one event
 TIMES = ("fired_at", "started_at", "finished_at", "opens_at")
 
 
 def runs_made(runs: Sequence[Run]) -> None:
     """Follow the results of the recipients of new runs, also of those that end at once with everybody skipped."""
-    outbox.follow_runs([(run.pk, run.owner_id) for run in runs])
+    outbox.follow_runs([(run.pk, run.owner_id, run.kind == Run.Kind.QUEUE) for run in runs])
 
 
 def runs_started(runs: Sequence[Run]) -> None:
@@ -41,7 +42,7 @@ def run_goes_on(run: Run, *, was: str, began: bool) -> None:
 
     The first time is told as started, each later one as resumed. A run that only waits for its hours is not told.
     """
-    outbox.follow_runs([(run.pk, run.owner_id)])
+    runs_made([run])
     if run.status == RunStatus.RUNNING and was != RunStatus.RUNNING:
         outbox.emit(_event(run, EventType.RUN_RESUMED if began else EventType.RUN_STARTED))
 
@@ -52,11 +53,12 @@ def run_finished(run: Run) -> None:
 
 def results_changed(targets: QuerySet[RunTarget]) -> None:
     """Tell results that changed without a message: what a person decided, and what came back. Their runs are locked."""
+    item_events.items_changed(targets)
     if not outbox.is_wanted(EventType.RUN_TARGETS):
         return
     rows = targets.select_related("run").prefetch_related("recipient").order_by("run", "pk")
     for run_id, found in groupby(rows.iterator(chunk_size=BATCH), key=lambda target: target.run_id):
-        for some in _batches(found):
+        for some in batched(found, BATCH):
             owner, data = some[0].run.owner_id, {"run": run_id, "targets": [result_of(each) for each in some]}
             outbox.emit(
                 Event(owner_id=owner, type=EventType.RUN_TARGETS, data=data, sequence=sequence_of(run_id))
@@ -91,12 +93,6 @@ def account_changed(account: Account) -> None:
 
 def sequence_of(run_id: int) -> str:
     return f"run:{run_id}"
-
-
-def _batches(targets: Iterable[RunTarget]) -> Iterator[list[RunTarget]]:
-    source = iter(targets)
-    while some := list(islice(source, BATCH)):
-        yield some
 
 
 def _event(run: Run, type_: EventType) -> Event:
