@@ -18,6 +18,7 @@ from api.routes import (
     recipients,
     reminders,
     runs,
+    sources,
     tags,
     webhooks,
 )
@@ -50,6 +51,7 @@ for path, router in {
     "/media": media.router,
     "/messages": messages.router,
     "/queues": queues.router,
+    "/sources": sources.router,
     "/runs": runs.router,
     "/attempts": events.attempts,
     "/replies": events.replies,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from ninja import Path, Query, Router
 
@@ -24,6 +25,7 @@ from api.schemas.queues import (
     ItemsPlanned,
     ItemsTaken,
     ItemTaken,
+    ItemWhole,
     QueuesAsked,
     QueueShown,
     QueueVerb,
@@ -65,6 +67,14 @@ def list_items(request: HttpRequest, pk: Path[Id], asked: Query[ItemsAsked]) -> 
     return page(shown, asked, _items, newest_first=True)
 
 
+@router.get("/{int:pk}/items/{int:item}", response=ItemWhole, auth=READ)
+def show_item(request: HttpRequest, pk: Path[Id], item: Path[Id]) -> ItemWhole:
+    """Return one item with what it says, how it goes, and why its time moved if it did."""
+    queue = seen(Queue.objects.all(), request, pk)
+    rows = with_state(Item.objects.filter(queue=queue).select_related("recipient", "target__content"))
+    return _whole(get_object_or_404(rows, pk=item))
+
+
 @router.post("/{int:pk}/items", response=ItemsTaken, auth=SEND)
 def give_items(request: HttpRequest, pk: Path[Id], body: ItemsGiven) -> ItemsTaken:
     """Add items, or change those whose own id is known and that have not begun.
@@ -90,7 +100,7 @@ def give_items(request: HttpRequest, pk: Path[Id], body: ItemsGiven) -> ItemsTak
 def withdraw_items(request: HttpRequest, pk: Path[Id], body: ItemsChosen) -> ItemsDone:
     """Withdraw items that have not begun; the others stay and are counted."""
     queue = touched(Queue.objects.all(), request, pk, Role.SEND)
-    done = actions.withdraw(queue, item_ids=body.items, by=person_of(request))
+    done = actions.withdraw(queue, item_ids=_ids(queue, body), by=person_of(request))
     return ItemsDone(done=done.done, begun=done.begun)
 
 
@@ -98,7 +108,9 @@ def withdraw_items(request: HttpRequest, pk: Path[Id], body: ItemsChosen) -> Ite
 def plan_items(request: HttpRequest, pk: Path[Id], body: ItemsPlanned) -> ItemsDone:
     """Give items that have not begun another planned time, or none."""
     queue = touched(Queue.objects.all(), request, pk, Role.SEND)
-    done = actions.replan(queue, item_ids=body.items, planned_at=body.planned_at, by=person_of(request))
+    done = actions.replan(
+        queue, item_ids=_ids(queue, body), planned_at=body.planned_at, by=person_of(request)
+    )
     return ItemsDone(done=done.done, begun=done.begun)
 
 
@@ -122,6 +134,14 @@ def act_on_queue(
     except NotPossibleError as error:
         raise refusal(409, "wrong-state", str(error)) from error
     return show_queue(request, pk)
+
+
+def _ids(queue: Queue, body: ItemsChosen) -> list[int]:
+    """Return the ids of the items that were named in either way."""
+    if not body.own_ids:
+        return body.items
+    rows = Item.objects.filter(queue=queue, source=SOURCE, own_id__in=body.own_ids)
+    return [*body.items, *rows.values_list("pk", flat=True)]
 
 
 def _entry(given: ItemGiven) -> Entry:
@@ -162,6 +182,22 @@ def _queues(found: Sequence[Queue]) -> list[QueueShown]:
         )
         for queue in found
     ]
+
+
+def _whole(item: Item) -> ItemWhole:
+    content = getattr(item.target, "content", None)  # removed with its details, long after it ended
+    parts = content.parts or [] if content is not None else []
+    return ItemWhole(
+        **_items([item])[0].model_dump(),
+        subject=content.subject if content is not None else "",
+        text=next((part["text"] for part in parts if part.get("text")), ""),
+        media=[part.get("filename", "") for part in parts if part["kind"] == "media"],
+        values=content.values if content is not None else {},
+        priority=item.priority,
+        moved_why=item.moved_why,
+        replied_at=item.replied_at,  # type: ignore[attr-defined] # annotations of `with_state`
+        reply=item.reply or "",  # type: ignore[attr-defined]
+    )
 
 
 def _items(found: Sequence[Item]) -> list[ItemShown]:

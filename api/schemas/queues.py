@@ -1,9 +1,9 @@
 """The shapes of queues and their items."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from api.schemas.base import MOST_PER_CALL, Asked, Id, ListAsked, Moment, Shown
 
@@ -86,9 +86,16 @@ class ItemsTaken(Shown):
 
 
 class ItemsChosen(Asked):
-    """Items to withdraw, by their ids."""
+    """Items by their ids, or by the own ids that programs gave them; at least one."""
 
-    items: Annotated[Ids, Field(min_length=1)]
+    items: Ids = []
+    own_ids: Annotated[list[OwnId], Field(max_length=MOST_PER_CALL)] = []
+
+    @model_validator(mode="after")
+    def _at_least_one(self) -> Self:
+        if not self.items and not self.own_ids:
+            raise ValueError("name at least one item, in items or in own_ids")
+        return self
 
 
 class ItemsPlanned(ItemsChosen):
@@ -120,6 +127,19 @@ class ItemShown(Shown):
     why: str = Field(description="The error, or why it is sent later than planned.")
     run: int
     target: int
+
+
+class ItemWhole(ItemShown):
+    """An item with what it says; without a text of its own it says that of its queue."""
+
+    subject: str
+    text: str
+    media: list[str] = Field(description="The names of its files.")
+    values: dict[str, str]
+    priority: int
+    moved_why: str = Field(description="Why it is sent later than planned; empty if it is not.")
+    replied_at: datetime | None
+    reply: str
 
 
 class Confirmed(Asked):

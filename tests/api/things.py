@@ -10,6 +10,7 @@ from tests.factories import (
     AccountFactory,
     DeliveryFactory,
     InboundFactory,
+    ItemFactory,
     MediaFactory,
     QueueFactory,
     RecipientFactory,
@@ -17,6 +18,7 @@ from tests.factories import (
     RunAccountFactory,
     RunFactory,
     RunTargetFactory,
+    SourceFactory,
     TagFactory,
     WebhookFactory,
 )
@@ -71,7 +73,9 @@ class Things:
             "media": MediaFactory.create(owner=self.owner).pk,
             "runs": run.pk,
             "target": target.pk,
-            "queues": QueueFactory.create(owner=self.owner, accounts=[account]).pk,
+            "queues": (queue := QueueFactory.create(owner=self.owner, accounts=[account])).pk,
+            "sources": SourceFactory.create(queue=queue).pk,
+            "item": ItemFactory.create(queue=queue).pk,
             "replies": InboundFactory.create(account=account, recipient=recipient).pk,
             "webhooks": (webhook := WebhookFactory.create(owner=self.owner)).pk,
             "delivery": DeliveryFactory.create(webhook=webhook).pk,
@@ -83,6 +87,7 @@ class Things:
         filled = route.path.replace("{pk}", str(self.ids.get(noun, 0)))
         filled = filled.replace("{target}", str(self.ids["target"]))
         filled = filled.replace("{delivery}", str(self.ids["delivery"]))
+        filled = filled.replace("{item}", str(self.ids["item"]))
         verbs = {"queues": "pause", "runs": "pause" if "targets" not in route.path else "confirm"}
         filled = filled.replace("{verb}", verbs.get(noun, ""))
         return filled.replace("{action}", "message" if noun == "accounts" else "opt-out")
@@ -90,7 +95,7 @@ class Things:
     def path_of(self, path: str) -> dict[str, Any]:
         """Return the values in a path that name rows of this owner."""
         noun = path.removeprefix("/api/v1").split("/")[1]
-        real = {"pk": self.ids.get(noun), "target": self.ids["target"], "delivery": self.ids["delivery"]}
+        real = {"pk": self.ids.get(noun)} | {name: self.ids[name] for name in ("target", "delivery", "item")}
         return {name: value for name, value in real.items() if value and f"{{{name}}}" in path}
 
     def body(self, route: Route) -> Any:
