@@ -13,6 +13,11 @@ from queues.entries import Entry, EntryError, read_priority, read_time
 from queues.imports.columns import OWN_ID, PLANNED, PRIORITY, VARIABLE
 from queues.models import QueueImport
 
+# The values that spreadsheets show where a formula has none: nobody gets “Dear #REF!”.
+ERRORS = frozenset(
+    {"#REF!", "#N/A", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!", "#ERROR!"}
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -43,7 +48,10 @@ class RowReader:
             return None
         given: dict[str, str] = {}
         own: dict[str, str] = {}
+        problem = ""
         for column, value in zip(self.columns, values, strict=False):
+            if column["means"] and value in ERRORS:
+                problem = problem or f"“{column['title']}” shows the error {value}. Correct its formula."
             if column["means"] == VARIABLE and value:
                 own[column["variable"]] = value
             elif column["means"]:
@@ -58,8 +66,8 @@ class RowReader:
             )
             entry = self._named(entry)
         except EntryError as error:
-            return Row(number=number, entry=entry, problem=str(error))
-        return Row(number=number, entry=entry)
+            return Row(number=number, entry=entry, problem=problem or str(error))
+        return Row(number=number, entry=entry, problem=problem)
 
     def _named(self, entry: Entry) -> Entry:
         if not entry.own_id:

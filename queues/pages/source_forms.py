@@ -20,6 +20,7 @@ HELP: Mapping[str, str] = {
     Means.PLANNED: "The row is sent no sooner. Empty: as soon as limits allow.",
     Means.SENDER: "The name of the account. Empty: Paceline chooses.",
     Means.PRIORITY: "Low, normal or high.",
+    Means.FILES: "A row with a file here is not taken: files of a table cannot be sent.",
     Means.READY: "Only rows with a tick or a word like “yes” here are taken. Choose one if people write in the table.",
     Tells.PLANNED_FOR: "When it will be sent: later than planned where limits or delivery hours do not allow it.",
     Tells.ERROR: "Why a row was not taken, moved, not sent or returned.",

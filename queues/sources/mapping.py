@@ -26,6 +26,7 @@ class Means(StrEnum):
     SENDER = "sender"
     PRIORITY = "priority"
     READY = "ready"
+    FILES = "files"  # a row that has some is refused: see decision 0042
 
 
 class Tells(StrEnum):
@@ -49,6 +50,7 @@ LABELS: Mapping[Means | Tells, str] = {
     Means.SENDER: "Sender",
     Means.PRIORITY: "Priority",
     Means.READY: "Ready",
+    Means.FILES: "Files",
     Tells.STATUS: "Status",
     Tells.PLANNED_FOR: "Planned for",
     Tells.SENT_AT: "Sent at",
@@ -67,6 +69,7 @@ TITLES: Mapping[Means | Tells, str] = {
     Means.SENDER: r"sender( account)?|from|account",
     Means.PRIORITY: r"priority|urgency",
     Means.READY: r"ready|approved|send\??|go",
+    Means.FILES: r"files?( & media)?|attachments?|enclosures?|media",
     Tells.STATUS: r"(paceline |send(ing)? |email )?status|state",
     Tells.PLANNED_FOR: r"(will be sent|planned for|leaves)( at)?",
     Tells.SENT_AT: r"sent( at| on)?",
@@ -78,6 +81,7 @@ YES = frozenset(
     {"yes", "y", "true", "1", "x", "ok", "ready", "approved", "done", "ja", "oui", "si", "sí", "ya", "是"}
 )
 LONGEST_ID = 200
+NO_FILES = "Files of a table are not sent: empty this cell, or add the message with its file on the page of the queue."
 
 
 class MappingError(ValueError):
@@ -252,6 +256,8 @@ def entry_of(row: TableRow, columns: Columns, *, own_id: str, zone: str) -> Entr
     for key in columns.read:
         if key in row.cells and row.cells[key].error:
             raise EntryError(f"“{columns.titles.get(key, key)}” {row.cells[key].error}.")
+    if files := _text(row, columns, Means.FILES).strip():
+        raise EntryError(f"“{files[:60]}” is a file. {NO_FILES}")
     return Entry(
         own_id=own_id,
         address=_text(row, columns, Means.ADDRESS).strip(),

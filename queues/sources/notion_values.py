@@ -102,6 +102,7 @@ READ: Mapping[str, Callable[[Any], Cell]] = {
     "status": _name,
     "multi_select": _names,
     "people": _names,
+    "files": _names,
     "date": _date,
     "checkbox": _tick,
     "boolean": _tick,
