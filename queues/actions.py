@@ -411,7 +411,8 @@ def _settle_in(
 
 
 def _accounts(moving: Sequence[Item], held: Mapping[int, RunTarget]) -> list[Account]:
-    wanted = {item.account_id for item in moving} | {held[item.target_id].account_id for item in moving}
+    wanted = {held[item.target_id].account_id for item in moving}
+    wanted |= {item.account_id for item in moving if item.account_id is not None}
     return list(Account.objects.filter(pk__in=wanted).defer("credentials"))
 
 

@@ -23,7 +23,7 @@ def accounts_of(queue: Queue) -> list[Account]:
 
 @dataclass(slots=True, kw_only=True)
 class Left:
-    """What one account has left: its room of today and of a whole day, and the items that wait there already."""
+    """The room that one account has left, of today and of a whole day, and the items that wait there already."""
 
     today: int = 0
     a_day: int = 1

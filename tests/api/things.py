@@ -47,6 +47,9 @@ def routes() -> list[Route]:
     ]
 
 
+NOUNS = {"sources": "table"}
+
+
 @dataclass(slots=True)
 class Things:
     """Rows of one owner that every route can be asked about."""
@@ -74,7 +77,8 @@ class Things:
             "runs": run.pk,
             "target": target.pk,
             "queues": (queue := QueueFactory.create(owner=self.owner, accounts=[account])).pk,
-            "sources": SourceFactory.create(queue=queue).pk,
+            # Not under the name of its pages: the walk of addresses would ask Notion for its columns.
+            "table": SourceFactory.create(queue=queue).pk,
             "item": ItemFactory.create(queue=queue).pk,
             "replies": InboundFactory.create(account=account, recipient=recipient).pk,
             "webhooks": (webhook := WebhookFactory.create(owner=self.owner)).pk,
@@ -83,7 +87,7 @@ class Things:
 
     def address(self, route: Route) -> str:
         """Return the route's address with the ids of this owner's rows."""
-        noun = route.path.split("/")[1]
+        noun = NOUNS.get(found := route.path.split("/")[1], found)
         filled = route.path.replace("{pk}", str(self.ids.get(noun, 0)))
         filled = filled.replace("{target}", str(self.ids["target"]))
         filled = filled.replace("{delivery}", str(self.ids["delivery"]))
@@ -94,7 +98,7 @@ class Things:
 
     def path_of(self, path: str) -> dict[str, Any]:
         """Return the values in a path that name rows of this owner."""
-        noun = path.removeprefix("/api/v1").split("/")[1]
+        noun = NOUNS.get(found := path.removeprefix("/api/v1").split("/")[1], found)
         real = {"pk": self.ids.get(noun)} | {name: self.ids[name] for name in ("target", "delivery", "item")}
         return {name: value for name, value in real.items() if value and f"{{{name}}}" in path}
 
@@ -134,4 +138,5 @@ class Things:
         yield "POST /queues/{pk}/items", {"items": [item]}
         yield "POST /queues/{pk}/items/withdraw", {"items": [1]}
         yield "POST /queues/{pk}/items/plan", {"items": [1]}
+        yield "POST /sources/{pk}/withdraw-missing", {"confirmed": True}
         yield "POST /messages", {"accounts": [ids["accounts"]], "recipient": ids["recipients"], "text": "Hi"}

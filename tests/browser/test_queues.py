@@ -4,9 +4,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
+from queues.actions import put
+from queues.entries import Entry
 from queues.models import Item, Queue
 from tests.browser.conftest import NewPage, Scheme
-from tests.factories import AccountFactory, UserFactory
+from tests.browser.test_look import axe_findings, sideways, visit
+from tests.factories import AccountFactory, QueueFactory, QueueImportFactory, UserFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -56,3 +59,45 @@ def test_the_pages_of_queues_fit_and_the_navigation_is_one_row(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         tops = page.locator("nav.sections a").evaluate_all("all => all.map(each => each.offsetTop)")
         assert len(set(tops)) == 1
+
+
+@pytest.fixture
+def filled(person: User) -> Queue:
+    """A queue with items of every length: waiting, planned, moved and withdrawn ones."""
+    account = AccountFactory.create(owner=person, name="The main number of the office")
+    queue = QueueFactory.create(owner=person, name="Invitations to the summer party", accounts=[account])
+    entries = [
+        Entry(own_id=f"row-{n}", address=f"+60127000{n:03}", name=f"Reader {n}", text="Dear reader, " * n)
+        for n in range(1, 6)
+    ]
+    entries.append(Entry(own_id="x" * 200, address="+60127000999", text="W" * 400))
+    put(queue, entries, source="file", by=None)
+    Item.objects.filter(own_id="row-2").update(
+        moved_why="Planned for 9:00, which is outside the delivery hours."
+    )
+    return queue
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_its_pages_can_be_read_by_everybody(
+    new_page: NewPage, person: User, filled: Queue, width: int, scheme: Scheme
+) -> None:
+    job = QueueImportFactory.create(
+        queue=filled,
+        counts={"rows": 3, "bad": 1, "known": 1, "new": 1, "good": 2},
+        problems=[["3", "nobody", "“nobody” is not a phone number."]],
+        first=[["2", "+60127000001", "Dear Anna " * 8, "2026-11-30 09:30", "Main"]],
+    )
+    done = QueueImportFactory.create(queue=filled, done=True)
+    item = Item.objects.get(own_id="row-2")
+    place = f"/queues/{filled.pk}/"
+    page = new_page(user=person, width=width, scheme=scheme, axe=True)
+    for address in (
+        *("/queues/", "/queues/new/", place, f"{place}?state=failed", f"{place}edit/", f"{place}items/add/"),
+        *(f"{place}import/", f"/queues/items/{item.pk}/"),
+        *(f"/queues/imports/{each.pk}/" for each in (job, done)),
+    ):
+        visit(page, address)
+        assert axe_findings(page) == [], address
+        assert sideways(page) == 0, address

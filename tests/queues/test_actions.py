@@ -18,7 +18,15 @@ from queues.states import ItemState, with_state
 from queues.steering import cancel, pause, resume
 from reminders.drafts import NotPossibleError
 from tests.delivery.stage import add_up
-from tests.factories import AccountFactory, ContactFactory, MediaFactory, QueueFactory, RecipientFactory
+from tests.factories import (
+    AccountFactory,
+    AttemptFactory,
+    ContactFactory,
+    LimitFactory,
+    MediaFactory,
+    QueueFactory,
+    RecipientFactory,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -167,6 +175,19 @@ def test_items_without_a_sender_are_dealt_and_a_recipient_stays_with_one(owner: 
     before = item_of(queue).target.account_id
     take(queue, entry(11, address=entry(1).address))
     assert item_of(queue, "row-11").target.account_id == before
+
+
+def test_new_people_go_to_the_account_with_the_most_room_left_today(owner: User) -> None:
+    roomy, small, full = AccountFactory.create_batch(3, owner=owner)
+    for account, cap in ((roomy, 10), (small, 4), (full, 3)):
+        LimitFactory.create(account=account, per_day=cap)
+    AttemptFactory.create_batch(3, test_send=True, account=full)
+    queue = QueueFactory.create(owner=owner, accounts=[full, small, roomy])
+    take(queue, *(entry(n) for n in range(9)))
+    assert {run.run_accounts.get().account: run.total for run in Run.objects.all()} == {roomy: 7, small: 2}
+    take(queue, *(entry(n) for n in range(9, 14)))  # one after the other: all have some, and none is left out
+    take(queue, entry(14))
+    assert full in {run.run_accounts.get().account for run in Run.objects.all()}
 
 
 @pytest.mark.parametrize("able", [True, False])
