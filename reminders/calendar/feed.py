@@ -6,15 +6,18 @@ ends all addresses before it.
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import F
 from django.utils.crypto import constant_time_compare, salted_hmac
-from icalendar import Calendar, Event
 
 from accounts.models import User
 from audit.record import record
 from reminders.calendar.entries import Entry
+
+if TYPE_CHECKING:
+    from icalendar import Event
 
 AHEAD = timedelta(days=60)
 BEHIND = timedelta(days=14)
@@ -47,6 +50,8 @@ def renew(person: User) -> None:
 
 def written(entries: Iterable[Entry], *, site: str, now: datetime) -> bytes:
     """Return the entries as a calendar file. `site` is the address of this installation, without a slash at the end."""
+    from icalendar import Calendar  # noqa: PLC0415 - large, and rarely needed
+
     calendar = Calendar()
     calendar.add("prodid", "-//Paceline//Calendar//EN")
     calendar.add("version", "2.0")
@@ -57,7 +62,9 @@ def written(entries: Iterable[Entry], *, site: str, now: datetime) -> bytes:
     return bytes(calendar.to_ical())
 
 
-def _event(entry: Entry, site: str, now: datetime) -> Event:
+def _event(entry: Entry, site: str, now: datetime) -> "Event":
+    from icalendar import Event  # noqa: PLC0415
+
     event = Event()
     host = site.partition("//")[2] or "paceline"
     event.add("uid", f"{entry.uid}@{host}")

@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -18,6 +18,7 @@ from accounts.roles import visible
 from delivery.models import Run
 from reminders.calendar import feed
 from reminders.calendar.entries import Entry, entries
+from reminders.calendar.lengths import AT_ONCE, Lengths
 from reminders.models import Reminder
 
 WIDTH = 1440  # of the strip of a day, in minutes of a day without a clock change
@@ -44,33 +45,65 @@ class Day:
     now_x: float | None  # where this moment is on the strip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The days that the address asks for."""
+
+    today: date
+    shown: date
+    weekly: bool
+
+    @property
+    def first(self) -> date:
+        return self.shown - timedelta(days=self.shown.weekday()) if self.weekly else self.shown
+
+    @property
+    def days(self) -> int:
+        return 7 if self.weekly else 1
+
+    @property
+    def starts(self) -> datetime:
+        return _midnight(self.first)
+
+    @property
+    def ends(self) -> datetime:
+        return _midnight(self.first + timedelta(days=self.days))
+
+
 @login_required
 @require_GET
 def calendar(request: HttpRequest) -> HttpResponse:
     person, now = user_of(request), timezone.now()
-    today = timezone.localtime(now).date()
-    shown = _day(request.GET.get("day", ""), today)
-    weekly = request.GET.get("view", "week") != "day"
-    first = shown - timedelta(days=shown.weekday()) if weekly else shown
-    step = timedelta(days=7 if weekly else 1)
-    dates = [first + timedelta(days=number) for number in range(step.days)]
-    found = _entries(person, since=_midnight(first), until=_midnight(first + step), now=now)
+    span = _span(request, now)
+    found = _entries(person, since=span.starts, until=span.ends, now=now, lengths=Lengths(new=AT_ONCE))
+    days = [span.first + timedelta(days=number) for number in range(span.days)]
     context = {
-        "weekly": weekly,
-        "days": [_drawn(each, found, today, now) for each in dates],
-        "first": first,
-        "last": dates[-1],
-        "shown": shown,
-        "today": today,
-        "before": first - step,
-        "after": first + step,
+        "weekly": span.weekly,
+        "days": [_drawn(each, found, span.today, now) for each in days],
+        "first": span.first,
+        "last": days[-1],
+        "shown": span.shown,
+        "today": span.today,
+        "before": span.first - timedelta(days=span.days),
+        "after": span.first + timedelta(days=span.days),
         "empty": not found,
         "clashing": sum(bool(entry.clashes) for entry in found),
+        "unknown": sum(not entry.known for entry in found),
         "zone": timezone.get_current_timezone_name(),
         "width": WIDTH,
         "feed": request.build_absolute_uri(reverse("calendar:feed", args=[feed.token_of(person)])),
     }
     return render(request, "calendar/calendar.html", context)
+
+
+@login_required
+@require_GET
+def foresee(request: HttpRequest) -> JsonResponse:
+    """Forecast what the page shows without a length, and return whether it is to be drawn again."""
+    person, now = user_of(request), timezone.now()
+    span = _span(request, now)
+    found = _entries(person, since=span.starts, until=span.ends, now=now, lengths=Lengths())
+    return JsonResponse({"changed": bool(found)})
 
 
 @login_required
@@ -87,7 +120,7 @@ def ics(request: HttpRequest, token: str) -> HttpResponse:
     person, now = feed.person_of(token), timezone.now()
     if person is None:
         raise Http404("There is no such calendar.")
-    found = _entries(person, since=now - feed.BEHIND, until=now + feed.AHEAD, now=now)
+    found = _entries(person, since=now - feed.BEHIND, until=now + feed.AHEAD, now=now, lengths=Lengths())
     site = request.build_absolute_uri("/").rstrip("/")
     answer = HttpResponse(
         feed.written(found, site=site, now=now), content_type="text/calendar; charset=utf-8"
@@ -96,9 +129,17 @@ def ics(request: HttpRequest, token: str) -> HttpResponse:
     return answer
 
 
-def _entries(person: User, *, since: datetime, until: datetime, now: datetime) -> list[Entry]:
+def _span(request: HttpRequest, now: datetime) -> Span:
+    today = timezone.localtime(now).date()
+    weekly = request.GET.get("view", "week") != "day"
+    return Span(today=today, shown=_day(request.GET.get("day", ""), today), weekly=weekly)
+
+
+def _entries(
+    person: User, *, since: datetime, until: datetime, now: datetime, lengths: Lengths
+) -> list[Entry]:
     reminders, runs = visible(Reminder.objects.all(), person), visible(Run.objects.all(), person)
-    return entries(reminders, runs, since=since, until=until, now=now)
+    return entries(reminders, runs, since=since, until=until, now=now, lengths=lengths)
 
 
 def _drawn(day: date, found: Sequence[Entry], today: date, now: datetime) -> Day:

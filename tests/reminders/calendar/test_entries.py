@@ -8,7 +8,8 @@ import time_machine
 
 from accounts.models import User
 from delivery.models import Run
-from reminders.calendar.entries import UNKNOWN, Entry, entries
+from reminders.calendar.entries import Entry, entries
+from reminders.calendar.lengths import UNKNOWN, Lengths
 from reminders.models import Reminder
 from tests.factories import AccountFactory, ReminderFactory, RunAccountFactory, RunFactory
 
@@ -24,8 +25,11 @@ def _now() -> Any:
         yield
 
 
-def shown(*, since: datetime = NOW, until: datetime = NOW + WEEK) -> list[Entry]:
-    return entries(Reminder.objects.all(), Run.objects.all(), since=since, until=until, now=NOW)
+def shown(
+    *, since: datetime = NOW, until: datetime = NOW + WEEK, lengths: Lengths | None = None
+) -> list[Entry]:
+    everything = Reminder.objects.all(), Run.objects.all()
+    return entries(*everything, since=since, until=until, now=NOW, lengths=lengths)
 
 
 def scheduled(owner: User, at: datetime, **values: Any) -> Reminder:
@@ -97,3 +101,16 @@ def test_what_ended_before_the_first_day_is_not_shown(owner: User) -> None:
     ended = NOW - timedelta(days=2)
     RunFactory.create(reminder__owner=owner, success=True, sent=1, fired_at=ended, finished_at=ended)
     assert shown() == []
+
+
+def test_a_page_forecasts_few_and_knows_the_others_once_they_were_forecast(owner: User) -> None:
+    for hour in range(1, 4):
+        scheduled(owner, NOW + timedelta(hours=hour))
+    few = shown(lengths=Lengths(new=1))
+    assert [entry.known for entry in few] == [True, False, False]
+    assert {entry.ends_at - entry.starts_at for entry in few[1:]} == {UNKNOWN}
+
+    everything = shown()
+
+    assert shown(lengths=Lengths(new=0)) == everything
+    assert all(entry.known and entry.targets == 80 for entry in everything)

@@ -104,3 +104,20 @@ def test_a_new_address_ends_the_old_one(client: Client, owner: User) -> None:
 def test_a_person_who_was_locked_out_has_no_feed(client: Client, owner: User) -> None:
     User.objects.filter(pk=owner.pk).update(is_active=False)
     assert client.get(address(owner)).status_code == 404
+
+
+def test_what_the_page_has_no_length_for_is_worked_out_when_the_page_asks(
+    client: Client, owner: User, redis: Redis
+) -> None:
+    for hour in (21, 22, 23):
+        at = NOW.replace(hour=hour)
+        ReminderFactory.create(
+            owner=owner, status="scheduled", fire_at=at, next_fire_at=at, recipients=2, around_the_clock=True
+        )
+    client.force_login(owner)
+    page = client.get(PAGE, {"view": "day"})
+    assert page.context["unknown"] == 2
+    address = reverse("calendar:foresee") + "?view=day"
+    assert f'data-recount="{address}"' in page.content.decode()
+    assert client.get(address).json() == {"changed": True}
+    assert client.get(PAGE, {"view": "day"}).context["unknown"] == 0
