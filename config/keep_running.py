@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TextIO
 
 from config.embedded.process import exit_code
+from config.forking import Copy
 
 AT_ONCE = 15.0  # seconds: a command that ran for less ended "at once"
 MOST_IN_A_ROW = 6
@@ -48,12 +49,15 @@ class Output:
 
 
 class Supervisor:
-    """Runs one command until it is told to stop or gives up."""
+    """Runs one command until it is told to stop or gives up. `first` is its first process, if it runs already."""
 
-    def __init__(self, name: str, command: str, policy: RestartPolicy, *, output: Output) -> None:
+    def __init__(
+        self, name: str, command: str, policy: RestartPolicy, *, output: Output, first: Copy | None = None
+    ) -> None:
         self._name, self._command, self._policy, self._output = name, command, policy, output
         self._stop = threading.Event()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: subprocess.Popen[bytes] | Copy | None = first
+        self._first = first
 
     def stop(self) -> None:
         """Let the command end, and do not start it again."""
@@ -85,20 +89,24 @@ class Supervisor:
                 return code
 
     def _once(self) -> int:
-        # In a session of its own, so that a terminal's Ctrl-C reaches it once and from here. Without a shell in
-        # between, which would outlive its killed parent or leave a child.
-        with subprocess.Popen(  # noqa: S602 - the Procfile's line
-            f"exec {self._command}",
-            shell=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as self._child:
+        first, self._first = self._first, None
+        with first or self._started() as self._child:
             if self._stop.is_set():
                 self._child.terminate()
             for line in self._child.stdout or ():
                 self._say(line.decode(errors="replace").rstrip("\r\n"))
             return exit_code(self._child.wait())
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        # In a session of its own, so that a terminal's Ctrl-C reaches it once and from here. Without a shell in
+        # between, which would outlive its killed parent or leave a child.
+        return subprocess.Popen(  # noqa: S602 - the Procfile's line
+            f"exec {self._command}",
+            shell=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def _say(self, line: str) -> None:
         self._output.write(self._name, line)

@@ -1,7 +1,8 @@
 """`python -m config.procfile`: run the lines of the Procfile side by side.
 
-Each is started again when it ends. A signal stops all of them, and so does one that keeps ending at once. One small
-program does this for all of them: a program for each would take as much memory as some of them do.
+Each is started again when it ends. A signal stops all of them, and so does one that keeps ending at once. One program
+does this for all of them, and loads what they share before it starts them as copies of itself (`forking.py`). One that
+has ended is started as a program of its own: by then this one has threads, and no copies are made any more.
 """
 
 import os
@@ -14,6 +15,7 @@ from types import FrameType
 
 from honcho.environ import parse_procfile
 
+from config import forking
 from config.embedded.place import PROJECT
 from config.embedded.process import STOP_SIGNALS
 from config.keep_running import Output, RestartPolicy, Supervisor
@@ -24,6 +26,7 @@ PATIENCE = 20.0  # seconds that a program has to end: a worker finishes its curr
 def main() -> int:
     """Run them all, with this program's environment, and return the exit code of the first that gave up."""
     processes = parse_procfile((PROJECT / "Procfile").read_text()).processes
+    forking.load_shared()
     return run_together({name: leveled(command) for name, command in processes.items()})
 
 
@@ -37,7 +40,8 @@ def run_together(commands: Mapping[str, str]) -> int:
     """Run commands by name until a signal comes or one gives up; stop the others and return its exit code."""
     output = Output(sys.stdout, width=max(map(len, commands)))
     supervisors = [
-        Supervisor(name, command, RestartPolicy(), output=output) for name, command in commands.items()
+        Supervisor(name, command, RestartPolicy(), output=output, first=forking.start(name, command))
+        for name, command in commands.items()
     ]
     codes = SimpleQueue[int]()
     for number in STOP_SIGNALS:

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import post_delete, post_migrate, post_save
 
-from delivery.transports.networks.allowed import allowed_networks, hint
+from config.celery import BEAT
 
 log = structlog.get_logger(__name__)
 
@@ -17,6 +17,8 @@ def _check_settings() -> None:
 
     A value that is skipped silently could open or close the wrong networks.
     """
+    from delivery.transports.networks.allowed import allowed_networks  # noqa: PLC0415 - with all transports
+
     try:
         allowed_networks(settings.PRIVATE_NETWORKS)
     except ValueError as error:
@@ -25,6 +27,8 @@ def _check_settings() -> None:
 
 def tell_of_networks(**_: Any) -> None:
     """Log once, when a server starts, which networks the default of PRIVATE_NETWORKS closes to accounts."""
+    from delivery.transports.networks.allowed import hint  # noqa: PLC0415
+
     words = hint(settings.PRIVATE_NETWORKS, chosen=settings.PRIVATE_NETWORKS_CHOSEN)
     if words:
         log.warning("private_networks_closed", hint=words)
@@ -34,6 +38,8 @@ class DeliveryConfig(AppConfig):
     name = "delivery"
 
     def ready(self) -> None:
+        if BEAT:  # it sends the names of tasks: it connects to no service and saves no account
+            return
         _check_settings()
         worker_ready.connect(tell_of_networks, weak=False, dispatch_uid="tell_of_networks")
         from accounts.models import Account, Limit  # noqa: PLC0415 - models are ready only now

@@ -6,7 +6,7 @@ from config.celery import app
 from delivery.engine import clock_reading
 from queues import keep_times
 from queues.imports import stages
-from queues.sources import dispatch, serve
+from queues.sources import dispatch
 
 
 @app.task(name="queues.keep_times", expires=50)
@@ -22,6 +22,8 @@ def dispatch_sources() -> None:
 
 @app.task(name=dispatch.TASK, expires=60)
 def serve_source(source_id: int, lease: int) -> None:
+    from queues.sources import serve  # noqa: PLC0415 - loads the libraries of all services
+
     serve.serve(source_id, lease=lease, rng=Random())
 
 

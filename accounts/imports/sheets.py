@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import dropwhile, islice
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from xml.etree.ElementTree import ParseError
 
 import structlog
-from openpyxl.utils.exceptions import InvalidFileException
 
-from accounts.imports.workbooks import NoTableError, PartTooLargeError, Workbook
+from accounts.imports.workbook_errors import NoTableError, PartTooLargeError
+
+if TYPE_CHECKING:
+    from accounts.imports.workbooks import Workbook
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +45,6 @@ DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
     ParseError,
-    InvalidFileException,
     LookupError,
     ValueError,
     TypeError,
@@ -144,7 +145,7 @@ def from_first_filled(rows: Iterable[Cells]) -> Iterator[tuple[int, Cells]]:
     return dropwhile(lambda row: not any(cell.strip() for cell in row[1]), enumerate(rows, start=1))
 
 
-def _xlsx_rows(workbook: Workbook, sheet: Sheet) -> Iterator[Cells]:
+def _xlsx_rows(workbook: "Workbook", sheet: Sheet) -> Iterator[Cells]:
     # Other programs than Excel may leave out how many rows there are, or get it wrong: it says how far we are, and
     # not how wide a row is.
     expected = workbook.expected_rows
@@ -233,8 +234,10 @@ def _check_workbook(file: BinaryIO) -> None:
 
 
 @contextmanager
-def _workbook(file: BinaryIO) -> Iterator[Workbook]:
+def _workbook(file: BinaryIO) -> "Iterator[Workbook]":
     """Open the first visible sheet; raises SheetError."""
+    from accounts.imports.workbooks import Workbook  # noqa: PLC0415 - large, and rarely needed
+
     file.seek(0)
     try:
         workbook = Workbook(file)

@@ -19,6 +19,8 @@ from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHARED_STRINGS
 
+from accounts.imports.workbook_errors import NoTableError, PartTooLargeError
+
 LARGEST_STRINGS = 128 * 1024**2  # the texts of a workbook
 LONGEST_OPENING = (
     30.0  # seconds of the processor until the rows begin: a small part may hold millions of texts
@@ -26,14 +28,6 @@ LONGEST_OPENING = (
 LARGEST_PART = 1024**2  # styles, names and relations: of each
 LARGEST_ROW = 8 * 1024**2  # of a sheet, as XML
 HEAD = 64 * 1024  # of a sheet, where its size stands
-
-
-class PartTooLargeError(Exception):
-    """A part of the workbook is larger than anything that Excel writes there."""
-
-
-class NoTableError(Exception):
-    """The workbook has no sheet with rows, only charts."""
 
 
 class Workbook:

@@ -15,9 +15,8 @@ from django.utils import timezone
 
 from config.celery import app
 from config.redis.publishing import publish
-from queues.sources import serve
-from queues.sources.serve import BUSY
 
+BUSY = timedelta(seconds=90)  # longer than two requests: a worker that died gives its source back after this
 TASK = "queues.serve_source"
 AT_ONCE, EACH = 4, 1
 
@@ -71,6 +70,8 @@ def take(only: Sequence[int] | None = None) -> list[tuple[int, int]]:
 
 def serve_at_once(source_id: int, *, longest: timedelta, rng: Random) -> bool:
     """Work on one source here until nothing is to be done for it; return False where another worker has it."""
+    from queues.sources import serve  # noqa: PLC0415 - loads the libraries of all services
+
     until = timezone.now() + longest
     worked = False
     while timezone.now() < until and (taken := take([source_id])):

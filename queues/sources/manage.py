@@ -16,7 +16,7 @@ from audit.record import differing, record, values_of
 from delivery.sessions.calls import BusyError
 from queues import actions
 from queues.models import Item, Queue, Source, SourceRow
-from queues.sources import mapping, missing, notion, reading, sheets, writing
+from queues.sources import mapping, missing, reading, writing
 from queues.sources.mapping import Columns, MappingError, Means
 from queues.sources.opening import needs_own_id, opened, repeated_titles
 from queues.sources.tables import Schema
@@ -61,6 +61,8 @@ def tables(access: Access) -> Sequence[Found]:
 
 
 def _notion_tables(access: Access) -> list[Found]:
+    from queues.sources import notion  # noqa: PLC0415 - the vendors' libraries are large
+
     try:
         database = notion.database_id(access.address)
     except ValueError as error:
@@ -83,6 +85,8 @@ def _notion_tables(access: Access) -> list[Found]:
 
 
 def _sheets(access: Access) -> list[Found]:
+    from queues.sources import sheets  # noqa: PLC0415
+
     try:
         spreadsheet, tab = sheets.spreadsheet_id(access.address)
     except ValueError as error:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from accounts.imports.columns import variable_name
 from queues.entries import Entry, EntryError, read_priority, read_time
-from queues.sources.sheets import moment_of, own_id_of
+from queues.sources.cells import moment_of, own_id_of
 from queues.sources.tables import Cell, Column, Holds, Schema, TableRow
 
 

@@ -3,14 +3,15 @@
 from accounts.encryption import UnreadableSecretError
 from queues.models import Source
 from queues.sources.mapping import Columns, Means, columns_of
-from queues.sources.notion import NotionTable
-from queues.sources.sheets import SheetTable
 from queues.sources.tables import Schema, Table
 from queues.sources.troubles import StoppedError
 
 
 def opened(source: Source) -> Table:
     """Return the table; raise StoppedError where the stored credentials cannot be read."""
+    from queues.sources.notion import NotionTable  # noqa: PLC0415 - the vendors' libraries are large
+    from queues.sources.sheets import SheetTable  # noqa: PLC0415
+
     own_id = columns_of(source.mapping).reads.get(Means.OWN_ID, "")
     place = source.place
     try:
@@ -39,6 +40,8 @@ def needs_own_id(source: Source) -> bool:
 
 
 def repeated_titles(table: Table) -> frozenset[str]:
+    from queues.sources.sheets import SheetTable  # noqa: PLC0415
+
     return frozenset(table.repeated_titles()) if isinstance(table, SheetTable) else frozenset()
 
 

@@ -16,6 +16,7 @@ from activity.notify import tell as notify
 from delivery.transports.networks.names import on_behalf_of
 from queues.models import Source
 from queues.sources import reading, writing
+from queues.sources.dispatch import BUSY
 from queues.sources.opening import columns, opened, zone_of
 from queues.sources.reading import Reading
 from queues.sources.tables import Schema, Table
@@ -25,7 +26,6 @@ from reminders.drafts import NotPossibleError
 log = structlog.get_logger(__name__)
 
 SHIFT_SECONDS = 20.0
-BUSY = timedelta(seconds=90)  # longer than two requests: a worker that died gives its source back after this
 TELL_EVERY = timedelta(seconds=30)
 AFTER_CONFLICT = timedelta(seconds=10)
 PAUSES = (15, 60, 300, 900)  # seconds after failures in a row

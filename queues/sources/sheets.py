@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -271,11 +271,6 @@ def tabs(*, account: str, spreadsheet: str) -> Sequence[Tab]:
     ]
 
 
-def moment_of(number: float) -> datetime:
-    """Return the time, without a zone, that a cell with a date holds: days since 30 December 1899."""
-    return datetime(1899, 12, 30) + timedelta(seconds=round(number * 86_400))  # noqa: DTZ001
-
-
 def _client(account: str) -> HTTPClient:
     adapter = ForRequests(
         Line("Google"), {GOOGLE_TOKENS: settings.GOOGLE_TOKENS_URL, GOOGLE_SHEETS: settings.GOOGLE_SHEETS_URL}
@@ -331,11 +326,6 @@ def _cell(cell: Mapping[str, Any]) -> Cell:
     if value.get("boolValue") is not None:
         return Cell(text="yes" if value["boolValue"] else "")
     return Cell(text=shown, number=value.get("numberValue"))
-
-
-def own_id_of(cell: Cell) -> str:
-    """Return the own id in a cell: of a number not what is shown, which changes with its format."""
-    return (written_number(cell.number) if cell.number is not None else cell.text).strip()
 
 
 def _own_id(value: Any) -> str:

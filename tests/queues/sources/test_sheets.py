@@ -6,7 +6,8 @@ import pytest
 from pytest_django import Settings
 
 from queues.sources import sheets as module
-from queues.sources.sheets import SheetTable, account_of, moment_of, own_id_of, spreadsheet_id, tabs
+from queues.sources.cells import moment_of, own_id_of
+from queues.sources.sheets import SheetTable, account_of, spreadsheet_id, tabs
 from queues.sources.tables import Change, Cursor, Ended, TableRow
 from queues.sources.troubles import AwayError, StoppedError, WaitError
 from tests.queues.sources import sheets_service
