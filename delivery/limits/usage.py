@@ -5,7 +5,7 @@ counted for those that the limiter has forgotten. Forecasts use `used` and `obse
 they need the first message of the hour too, which the limiter does not tell.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -16,6 +16,7 @@ from django.db import connection
 
 from accounts.models import Account
 from accounts.models.account import Action
+from accounts.paging import MOST_SHOWN, AtLeast
 from activity.ledger import NEVER_LEFT_SQL, new_people
 from activity.models import Attempt
 from config.redis.client import client
@@ -92,6 +93,11 @@ def long_gauges(action: str, used: Used, limits: Limits) -> list[Gauge]:
         Gauge(label=f"{NOUNS[action]} in {span_words(name)}", used=used.long.get(name, 0), limit=cap)
         for name, cap in long_spans.long_caps(limits).items()
     ]
+
+
+def worth_counting(limits: Iterable[Limits]) -> int:
+    """Return how many messages of a day are counted: as many as any limit allows, and as many as a page shows."""
+    return max(MOST_SHOWN, *(each.per_day or 0 for each in limits), 0)
 
 
 def used_now(
@@ -175,7 +181,10 @@ CROSS JOIN LATERAL (
 
 
 def used(which: Sequence[Which], *, now: datetime, most: int | None = None) -> dict[Key, Used]:
-    """Count in the ledger what each account has sent of each action, at most `most` messages of the day."""
+    """Count in the ledger what each account has sent of each action, at most `most` messages of the day.
+
+    Where there are more, the number says that it is not all.
+    """
     minute = timedelta(seconds=settings.MINUTE_SECONDS)
     rows = _ask(
         USED,
@@ -183,9 +192,16 @@ def used(which: Sequence[Which], *, now: datetime, most: int | None = None) -> d
         days=[window_start_at(account.zone, 0, now) for account, _ in which],
         hour=now - 60 * minute,
         minute=now - minute,
-        most=most,
+        most=None if most is None else most + 1,
     )
-    return {(row[0], row[1]): Used(day=row[2], hour=row[3], hour_since=row[4], minute=row[5]) for row in rows}
+
+    def shown(day: int) -> int:
+        return day if most is None or day <= most else AtLeast(most)
+
+    return {
+        (row[0], row[1]): Used(day=shown(row[2]), hour=row[3], hour_since=row[4], minute=row[5])
+        for row in rows
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

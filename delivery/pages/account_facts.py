@@ -104,7 +104,7 @@ def gauges(account: Account, *, now: datetime) -> list[Gauge]:
     if not which:
         return []
     limits = lookup.limits_for(which)
-    used = usage.used_now(which, limits, now=now)
+    used = usage.used_now(which, limits, now=now, most=usage.worth_counting(limits.values()))
     found = []
     for _, action in which:
         spent, held = used[account.pk, action], limits[account.pk, action]
@@ -123,7 +123,7 @@ def day_gauges(accounts: Sequence[Account], *, now: datetime) -> dict[int, Gauge
     if not which:
         return {}
     limits = lookup.limits_for(which)
-    used = usage.used_now(which, limits, now=now)
+    used = usage.used_now(which, limits, now=now, most=usage.worth_counting(limits.values()))
     return {
         account.pk: usage.day_gauge(action, used[account.pk, action], limits[account.pk, action])
         for account, action in which

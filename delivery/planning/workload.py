@@ -87,11 +87,12 @@ def allowances(
     """Return what is left of the limits of each account and action; planned messages of `queues` are reserved."""
     which = [(account, action) for account in accounts for action in sorted(actions[account.pk])]
     rows = lookup.limits_of(accounts)
-    used, observed = usage.used(which, now=now), usage.observed(which, now=now)
     limits = {
         (account.pk, action): lookup.merged(account, action, rows.get((account.pk, action))).limits
         for account, action in which
     }
+    used = usage.used(which, now=now, most=usage.worth_counting(limits.values()))
+    observed = usage.observed(which, now=now)
     long = long_spans.sent(which, limits, now=now)
     found = {}
     for account, action in which:
