@@ -5,7 +5,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
@@ -55,9 +54,7 @@ def main(argv: Sequence[str]) -> dict[str, object]:
 def _measure(targets: int, times: int, only: str) -> Measured:
     with scratch.database("growth"):
         size = crowd.Size(targets=targets, attempts=targets)
-        crowd.fill(size)
-        with connection.cursor() as cursor:
-            cursor.execute("VACUUM ANALYZE")
+        pages.fill(size)
         now = timezone.now()
         answers = [plans.ask(each, times=TIMES) for each in (*plans.engine(now), *plans.tick(now))]
         with override_settings(**SERVED):

@@ -49,6 +49,11 @@ class Size:
         return self.targets // 10
 
     @property
+    def others(self) -> int:
+        """Return the number of recipients that are not in the long address book."""
+        return max(self.biggest_run, self.per_run)
+
+    @property
     def per_run(self) -> int:
         """Return the number of targets of each of the other runs."""
         return -(-(self.targets - self.biggest_run) // (self.runs - 1))
@@ -76,7 +81,7 @@ def fill(size: Size) -> None:
         "owners": size.owners,
         "accounts": size.accounts,
         "runs": size.runs,
-        "recipients": max(size.biggest_run, size.per_run),
+        "recipients": size.others,
         "audience": size.biggest_run,
         "operator": OPERATOR,
         "draft": size.draft,
