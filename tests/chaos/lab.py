@@ -69,10 +69,7 @@ class Lab:
 
     def _start(self) -> None:
         self.servers.start()
-        self.env = os.environ | TIMINGS
-        self.env |= {"DEBUG": "true", "LOG_LEVEL": "WARNING", "LOG_JSON": "false"}
-        self.env |= {"DATABASE_URL": self.servers.postgres.url, "REDIS_URL": self.servers.redis.url}
-        self.env |= {"PACELINE_VAR": str(self.servers.home), "DATABASE_POOL": "8"}
+        self.env = environment(self.servers)
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=self.env, check=True)
         self.gateway = SandboxProcess(self.servers.home / "sandbox.jsonl")
         self.operator = Operator(self.env)
@@ -204,16 +201,7 @@ class Lab:
         )
 
     def until(self, happened: Callable[[], object], what: str, seconds: float = LIVENESS) -> None:
-        """Wait for something; the servers may be away meanwhile."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            try:
-                if happened():
-                    return
-            except DriverError:
-                pass  # the database is being restarted
-            time.sleep(0.05)
-        raise AssertionError(f"Within {seconds:g} s it did not come true that {what}.")
+        until(happened, what, seconds)
 
     def said(self) -> str:
         """The ends of all logs, for a test that failed."""
@@ -222,3 +210,31 @@ class Lab:
     def _new_name(self, kind: str) -> str:
         self._named += 1
         return f"{kind}-{self._named}"
+
+
+def environment(servers: Servers) -> dict[str, str]:
+    """Return the environment of programs that work on these servers."""
+    return {
+        **os.environ,
+        **TIMINGS,
+        "DEBUG": "true",
+        "LOG_LEVEL": "WARNING",
+        "LOG_JSON": "false",
+        "DATABASE_URL": servers.postgres.url,
+        "REDIS_URL": servers.redis.url,
+        "PACELINE_VAR": str(servers.home),
+        "DATABASE_POOL": "8",
+    }
+
+
+def until(happened: Callable[[], object], what: str, seconds: float = LIVENESS) -> None:
+    """Wait for something; the servers may be away meanwhile."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if happened():
+                return
+        except DriverError:
+            pass  # the database is being restarted
+        time.sleep(0.05)
+    raise AssertionError(f"Within {seconds:g} s it did not come true that {what}.")

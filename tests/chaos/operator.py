@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.chaos.programs import PROJECT
@@ -70,10 +71,10 @@ class FiringView:
 class Operator:
     """Speaks to a driver in a process of its own."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], *, project: Path = PROJECT) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.driver"],
-            cwd=PROJECT,
+            cwd=project,
             env=dict(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

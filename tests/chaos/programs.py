@@ -24,13 +24,14 @@ class Program:
         env: Mapping[str, str],
         log: Path,
         prefix: Sequence[str] = (),
+        project: Path = PROJECT,
     ) -> None:
         self.name = name
         self.log = log
         with log.open("ab") as said:
             self._process = subprocess.Popen(
                 [*prefix, sys.executable, "-m", *command],
-                cwd=PROJECT,
+                cwd=project,
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -75,14 +76,20 @@ def worker(
     folder: Path,
     clock: Path | None = None,
     prefix: Sequence[str] = (),
+    project: Path = PROJECT,
 ) -> Program:
     """A worker; `clock` is a file that moves its clock (`clocked.py`), `prefix` a command that runs it."""
     command = ["tests.chaos.clocked", str(clock)] if clock else []
     command += ["celery", "-A", "config", "worker", f"--hostname={name}@chaos", "--pool=threads"]
     command += [f"--concurrency={threads}", "--loglevel=warning", "--without-gossip", "--without-mingle"]
-    return Program(name, command, env=env, log=folder / f"{name}.log", prefix=prefix)
+    return Program(name, command, env=env, log=folder / f"{name}.log", prefix=prefix, project=project)
 
 
-def beat(name: str, *, env: Mapping[str, str], folder: Path) -> Program:
+def beat(name: str, *, env: Mapping[str, str], folder: Path, project: Path = PROJECT) -> Program:
     command = ["celery", "-A", "config", "beat", "--loglevel=warning"]
-    return Program(name, command, env=env, log=folder / f"{name}.log")
+    return Program(name, command, env=env, log=folder / f"{name}.log", project=project)
+
+
+def web(name: str, *, port: int, env: Mapping[str, str], folder: Path, project: Path = PROJECT) -> Program:
+    command = ["daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "config.asgi:application"]
+    return Program(name, command, env=env, log=folder / f"{name}.log", project=project)
