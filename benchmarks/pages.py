@@ -36,6 +36,7 @@ PAGE = frozenset({200})
 # As in production, except for what a proxy and `collectstatic` provide.
 SERVED: Mapping[str, Any] = {
     "SECURE_SSL_REDIRECT": False,
+    "NOTION_URL": "http://127.0.0.1:9",  # nobody answers there: a page that asks it is none of these
     "STORAGES": settings.STORAGES
     | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}},
 }

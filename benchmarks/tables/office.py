@@ -74,8 +74,8 @@ def _source(queue: Queue) -> Source:
         title="Letters",
         key="notion-1",
         address="https://notion.example/letters",
-        place={},
-        credentials={},
+        place={"database": "letters", "data_source": "letters"},
+        credentials={"token": "bench"},
     )
 
 

@@ -63,7 +63,7 @@ FROM generate_series(1, %(items)s / 10) n;
 INSERT INTO activity_inbound (account_id, event_id, kind, recipient_id, target_id, run_id, provider_id, sender, chat,
                               state, text, at, created_at, handled_at)
 SELECT 1, 'event-' || n, CASE WHEN mod(n, 4) = 0 THEN 'message' ELSE 'receipt' END,
-       1 + mod(n, %(recipients)s), n, CASE WHEN mod(n, 4) = 0 THEN 1 END, 'id-' || n, '', '', '', 'Yes, please', now(), now(),
+       1 + mod(n, %(recipients)s), n, CASE WHEN mod(n, 4) = 0 THEN 1 END, 'id-' || n, '', '', '', 'Yes, please', now() - n * interval '1 second', now(),
        now()
 FROM generate_series(1, %(items)s) n;
 INSERT INTO accounts_contact (recipient_id, account_id, talked_at)
