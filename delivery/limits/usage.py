@@ -167,7 +167,8 @@ SELECT w.account_id, w.action,
        (SELECT count(*) FROM (
             SELECT 1 FROM activity_attempt a
             WHERE a.account_id = w.account_id AND a.action = w.action AND a.at >= w.day_start
-              AND a.outcome NOT IN ({NEVER_LEFT_SQL}) LIMIT %(most)s
+              AND a.outcome NOT IN ({NEVER_LEFT_SQL})
+            ORDER BY a.at LIMIT %(most)s  -- in the order of the index: else all of the day are found first
         ) today),
        hour.used, hour.since, hour.minute
 FROM unnest(%(accounts)s::bigint[], %(actions)s::text[], %(days)s::timestamptz[]) AS w(account_id, action, day_start)
