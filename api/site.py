@@ -27,8 +27,16 @@ from api.routes import (
 class Api(NinjaAPI):
     """Describes what every route shares, which django-ninja does not know: errors, limits, idempotency, scopes."""
 
-    def get_openapi_schema(self, **given: Any) -> Any:
-        return description.completed(super().get_openapi_schema(**given), self)
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._described: dict[str | None, Any] = {}
+
+    def get_openapi_schema(self, *, path_prefix: str | None = None, **given: Any) -> Any:
+        """Return the description. It takes longer than a page may, and stays the same while the program runs."""
+        if path_prefix not in self._described:
+            schema = super().get_openapi_schema(path_prefix=path_prefix, **given)
+            self._described[path_prefix] = description.completed(schema, self)
+        return self._described[path_prefix]
 
 
 api = Api(
