@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import posted, seen, touched, user_of
 from accounts.models import Role, User
-from accounts.paging import page_of
+from accounts.paging import at_most_shown, page_of
 from accounts.roles import rights_on, touchable, visible
 from delivery.sessions.calls import BusyError
 from queues.models import Queue, Source, SourceRead, SourceRow
@@ -181,7 +181,7 @@ def _page(request: HttpRequest, source: Source, form: SecretForm) -> HttpRespons
         "rights": rights_on(source, request.user),
         "waits": source.retry_at is not None and source.retry_at > now,
         "reads": SourceRead.objects.filter(source=source).order_by("-id")[:READS_SHOWN],
-        "rows": SourceRow.objects.filter(source=source).count(),
+        "rows": at_most_shown(SourceRow.objects.filter(source=source)),
         "page": page_of(wrong, request.GET, size=ROWS_SHOWN),
         "titles": chosen.titles,
         "read_columns": [chosen.titles.get(key, key) for key in chosen.read],
