@@ -77,8 +77,10 @@ def wait_words(runs: Sequence[Run]) -> str:
     return f"{len(waiting):,} of them wait for their delivery hours, the first until {at}."
 
 
-def _messages_given_up(runs: Sequence[Run], _: Sequence[Run]) -> str:
-    return f"{_messages(_pending(runs))} will not be sent."
+def _messages_given_up(runs: Sequence[Run], now: Sequence[Run]) -> str:
+    unknown = sum(run.unconfirmed for run in now) - sum(run.unconfirmed for run in runs)
+    said = f"{_messages(max(0, _pending(runs) - unknown))} will not be sent."
+    return f"{said} {unknown:,} may have arrived: check the unconfirmed ones." if unknown > 0 else said
 
 
 def _none_was_sent(_: Sequence[Run], __: Sequence[Run]) -> str:
@@ -246,6 +248,7 @@ class Question:
     runs: Sequence[Run]
     fitting: Sequence[Run]  # those that the action can change, for this person
     pending: int  # messages that are given up
+    doubtful: int  # of these: may have arrived
     phrase: str  # to be typed, if any
 
     def answered(self, said: Mapping[str, str]) -> bool:
@@ -260,7 +263,7 @@ class Question:
     @property
     def sentence(self) -> str:
         """Say who will not receive the message, or how many of the runs change."""
-        said = [_reached(self.fitting, self.pending)] if self.action.gives_up else []
+        said = [_reached(self.fitting, self.pending, self.doubtful)] if self.action.gives_up else []
         if len(self.fitting) < len(self.runs):
             said.append(f"{len(self.fitting):,} of {len(self.runs):,} runs can be {self.action.done}.")
             said.append("The others stay as they are.")
@@ -345,6 +348,7 @@ def question_of(action: Action[Run], runs: Sequence[Run], *, by: User | None) ->
         runs=runs,
         fitting=fitting,
         pending=pending,
+        doubtful=_doubtful(fitting) if pending else 0,
         phrase=phrase if pending > ASKS_ABOVE else "",
     )
 
@@ -366,6 +370,12 @@ def _pending(runs: Sequence[Run]) -> int:
     return sum(run.pending + run.sending for run in runs)
 
 
+def _doubtful(runs: Sequence[Run]) -> int:
+    """Count the messages of runs that may have arrived, and would be sent again with the same key."""
+    pending = RunTarget.objects.filter(run__in=[run.pk for run in runs], status=TargetStatus.PENDING)
+    return pending.filter(lifecycle.in_doubt()).count()
+
+
 def _same(typed: str, phrase: str) -> bool:
     return typed.strip().casefold() == phrase.strip().casefold()
 
@@ -382,10 +392,10 @@ def _subject(rows: Sequence[Run] | Sequence[RunTarget]) -> str:
     return f"{len(rows):,} {'runs' if isinstance(first, Run) else 'messages'} were"
 
 
-def _reached(runs: Sequence[Run], pending: int) -> str:
-    """Say how many received the message of a run, and how many will not."""
+def _reached(runs: Sequence[Run], pending: int, doubtful: int) -> str:
+    """Say how many received the message of a run, how many may have, and how many will not."""
     sent, expected = sum(run.sent for run in runs), sum(run.expected for run in runs)
-    others = (
-        f"The other {pending:,} will not." if sent + pending == expected else f"{pending:,} more will not."
-    )
-    return f"{sent:,} of {expected:,} already received it. {others}"
+    maybe = f" {doubtful:,} may have received it." if doubtful else ""
+    rest = pending - doubtful
+    others = f"The other {rest:,} will not." if sent + pending == expected else f"{rest:,} more will not."
+    return f"{sent:,} of {expected:,} already received it.{maybe} {others}"

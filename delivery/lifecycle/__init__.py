@@ -23,7 +23,7 @@ from delivery.lifecycle.people import (
     unarchive,
     undo,
 )
-from delivery.lifecycle.steps import CANCELED, WrongStateError, window_of
+from delivery.lifecycle.steps import CANCELED, WrongStateError, in_doubt, window_of
 from delivery.lifecycle.system import (
     close_window,
     open_window,
@@ -47,6 +47,7 @@ __all__ = [
     "confirm",
     "confirm_all",
     "end_full_days",
+    "in_doubt",
     "lift_health",
     "open_window",
     "pause",

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import Account, Role, User
 from accounts.roles import require_touch
+from activity.models import Attempt
 from delivery import live, notifications
 from delivery.engine import wakeups
 from delivery.lifecycle import events
@@ -206,9 +207,29 @@ def _ending(run: Run) -> RunStatus:
 
 
 def skip_pending(run: Run, why: str, *, most: int | None = None) -> None:
-    """Skip the run's pending targets, `most` of them if it is given."""
-    rest = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING)
+    """Skip the run's pending targets, `most` of them if it is given.
+
+    One whose message may have arrived, and which would have been sent again with the same key, becomes unconfirmed:
+    "skipped" would say that nobody received it.
+    """
+    rest, now = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING), timezone.now()
     if most is not None:
         rest = rest.filter(pk__in=list(rest.order_by("pk").values_list("pk", flat=True)[:most]))
-    moved = rest.update(status=TargetStatus.SKIPPED, error=why, settled_at=timezone.now())
-    run.pending, run.skipped = run.pending - moved, run.skipped + moved
+    doubts = list(rest.filter(in_doubt()).values_list("pk", flat=True))
+    # Through `sending`, where it was when its message left: the database lets no other target become unconfirmed.
+    RunTarget.objects.filter(pk__in=doubts).update(status=TargetStatus.SENDING, claimed_at=now)
+    doubtful = RunTarget.objects.filter(pk__in=doubts).update(
+        status=TargetStatus.UNCONFIRMED, claimed_at=None, settled_at=now
+    )
+    moved = rest.update(status=TargetStatus.SKIPPED, error=why, settled_at=now)
+    run.pending -= moved + doubtful
+    run.skipped, run.unconfirmed = run.skipped + moved, run.unconfirmed + doubtful
+
+
+def in_doubt() -> Q:
+    """Return the condition for pending targets whose message may have arrived: an attempt at it has no known result.
+
+    Only a target that was claimed once has a fencing number: the others need no look into the ledger.
+    """
+    tries = Attempt.objects.filter(target=OuterRef("pk"), part__gte=OuterRef("parts_done"))
+    return Q(fence__isnull=False) & Q(Exists(tries.filter(outcome=Attempt.Outcome.UNKNOWN)))

@@ -19,7 +19,8 @@ from delivery import lifecycle
 from delivery.engine.tick import tick
 from delivery.fanout import make_run
 from delivery.lifecycle import WrongStateError
-from delivery.models import Run
+from delivery.models import Run, RunTarget
+from delivery.run_actions import ACTIONS, Question, Report, perform
 from delivery.states import PauseReason, RunStatus, TargetStatus
 from reminders.fire import fire, freeze, load_for_freezing
 from tests.delivery.stage import abandon, add_up, becomes, counted, status_of
@@ -251,6 +252,30 @@ def test_a_canceled_run_skips_the_rest_and_ends(owner: User) -> None:
     assert run.summary == f"Canceled by {owner} at {run.canceled_at:%H:%M}, 1 of 3 sent."
 
 
+def test_canceling_does_not_call_skipped_what_may_have_arrived(owner: User) -> None:
+    """With a key an unanswered message is tried again; a canceled run tries it no more, and asks."""
+    run = becomes(running(owner), TargetStatus.SENT)
+    doubtful, answered = run.targets.filter(status=TargetStatus.PENDING).order_by("pk")
+    for target, outcomes in ((doubtful, ["unknown", "rate_limited"]), (answered, ["rate_limited"])):
+        RunTarget.objects.filter(pk=target.pk).update(fence=1, error="no answer within 20 s")
+        for outcome in outcomes:
+            AttemptFactory.create(target=target, run=run, account=target.account, outcome=outcome)
+    action = ACTIONS["cancel"]
+    question = perform(action, [run], by=owner, said={})
+    assert isinstance(question, Question)
+    assert question.sentence.startswith(
+        "1 of 3 already received it. 1 may have received it. The other 1 will not."
+    )
+    report = perform(action, [run], by=owner, said={"confirmed": "1"})
+    assert isinstance(report, Report)
+    assert report.told.endswith("1 message will not be sent. 1 may have arrived: check the unconfirmed ones.")
+    assert status_of(run) == ["sent", "unconfirmed", "skipped"]
+    run.refresh_from_db()
+    assert run.summary.endswith(", 1 of 3 sent, 1 unconfirmed.")
+    assert RunTarget.objects.get(pk=doubtful.pk).error == "no answer within 20 s"
+    add_up(run)
+
+
 def test_a_run_canceled_before_anything_was_sent_is_canceled(owner: User) -> None:
     run = lifecycle.cancel(running(owner))
     assert run.status == RunStatus.CANCELED
@@ -297,7 +322,7 @@ def test_a_confirmed_target_counts_as_sent(owner: User) -> None:
     assert run.status == RunStatus.PARTIAL
     run = lifecycle.confirm(run.targets.get(status="unconfirmed"))
     assert run.status == RunStatus.SUCCESS
-    assert run.summary == "2 of 2 recipients delivered."
+    assert run.summary == "2 of 2 people delivered."
     add_up(run)
 
 
@@ -372,7 +397,7 @@ def test_a_window_that_closes_on_a_run_pauses_it_with_the_whole_story(owner: Use
     assert (run.status, run.pause_reason) == (RunStatus.PAUSED, PauseReason.WINDOW_CLOSED)
     assert run.opens_at is None
     assert run.summary == (
-        "Delivery window closed at 18:00 (Asia/Kuala_Lumpur). 2 of 5 recipients delivered, 3 still pending. "
+        "Delivery window closed at 18:00 (Asia/Kuala_Lumpur). 2 of 5 people delivered, 3 still pending. "
         "The account's limits were too low for these hours: widen the hours, or raise the limits. "
         "Resume it when you like."
     )
@@ -570,7 +595,7 @@ def test_a_run_of_a_stopped_account_does_not_go_when_its_window_opens(owner: Use
 def test_what_a_service_says_late_does_not_undo_what_a_person_did(owner: User) -> None:
     account = AccountFactory.create(owner=owner, unpaired=True)
     assert lifecycle.stop_account(account, status="offline", reason="late").status == "unpaired"
-    with pytest.raises(WrongStateError, match="not paired and cannot become offline"):
+    with pytest.raises(WrongStateError, match="not connected and cannot become offline"):
         lifecycle.stop_account(account, status="offline", reason="by hand", by=owner)
 
 
@@ -668,9 +693,9 @@ def test_a_run_becomes_a_success_when_its_last_doubt_is_confirmed_whoever_was_le
 @pytest.mark.parametrize(
     ("statuses", "kind", "body"),
     [
-        (["sent", "sent"], "success", "2 of 2 recipients delivered."),
-        (["sent", "failed"], "partial", "1 of 2 recipients delivered."),
-        (["failed", "failed"], "failed", "0 of 2 recipients delivered."),
+        (["sent", "sent"], "success", "2 of 2 people delivered."),
+        (["sent", "failed"], "partial", "1 of 2 people delivered."),
+        (["failed", "failed"], "failed", "0 of 2 people delivered."),
     ],
 )
 def test_the_owner_is_told_how_a_run_ended(
@@ -702,7 +727,7 @@ def test_a_paused_run_tells_its_owner_where_it_stands(
     told = Notification.objects.get()
     assert (told.title, told.body) == (
         "Reminder paused",
-        f"{run.name}: 1 of 3 recipients delivered. Tap to resume or cancel.",
+        f"{run.name}: 1 of 3 people delivered. Tap to resume or cancel.",
     )
     assert told.url == f"/reminders/{run.reminder_id}/"
 
