@@ -37,7 +37,7 @@
 --   ["wait", now, mark, until, reason]                  take: nothing before `until`; a value of WaitReason
 --   ["clock", now]                                      take: `now` is outside the range that the caller expects
 --   ["use", minute, hour, day, planned, free_at, held_until, [of each span],
---    new_day, [of each span of new people]]             peek
+--    new_day, [of each span of new people], open rights] peek
 --   ["done", mark]                                      settle, hold, rebuild
 --   ["lease_lost"]                                      all but peek: `token` does not hold the lease
 --   ["forgotten", now]                                  no state, another mark, or too little data to answer
@@ -527,7 +527,7 @@ function verbs.peek()
   for i, each in ipairs(ask.new_spans) do people[i] = settled_in(state.new_spans, each.span, now) + rights end
   return {
     'use', count(ask.minute), count(ask.hour), state.used, planned, state.free_at, state.held_until, spans,
-    state.new_used, people,
+    state.new_used, people, rights,
   }
 end
 

@@ -51,7 +51,7 @@ def noted(reply: Reply) -> Noted:
 
 def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
     match reply:
-        case ["use", minute, hour, used, planned, free_at, held_until, spans, new_day, people]:
+        case ["use", minute, hour, used, planned, free_at, held_until, spans, new_day, people, rights]:
             return Use(
                 minute=minute if pace.per_minute or pace.per_hour else None,
                 hour=hour if pace.per_hour else None,
@@ -62,6 +62,7 @@ def use(reply: Reply, pace: Pace) -> Use | Forgotten | Away:
                 long=dict(zip(pace.long_caps, spans, strict=True)),
                 new_day=new_day if pace.counts_people else 0,
                 new_week=next(iter(people), None),
+                rights=rights if pace.counts_people else 0,
             )
         case ["forgotten", now]:
             return Forgotten(now_ms=now)

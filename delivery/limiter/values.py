@@ -114,6 +114,7 @@ class Use:
     planned  permits among them whose time has not come: their messages have not left.
     long     the long spans that have a cap, by the name of the cap.
     new_day, new_week  new people of the day, and of the week where that has a cap.
+    rights   rights among them for messages that have no result yet; known people and groups give theirs back.
     """
 
     minute: int | None
@@ -125,6 +126,7 @@ class Use:
     long: Mapping[str, int] = field(default_factory=dict)
     new_day: int = 0
     new_week: int | None = None
+    rights: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,7 +146,8 @@ def _new_people(which: Sequence[Which], limits: Mapping[Key, Limits], *, now: da
 def _told(use: Use, limits: Limits) -> Used:
     """Return what has left by the limiter's answer, never above the limit of an hour or a minute.
 
-    The limiter also counts permits for the next seconds: they can be returned, and are no use yet. After a rebuild it
+    The limiter also counts permits for the next seconds, and rights to write to new people with them: they can be
+    returned, and are no use yet. After a rebuild it
     counts messages that may still be under way at the latest time at which they can arrive, beyond the span too.
     """
     day, hour, minute = (max(0, (counted or 0) - use.planned) for counted in (use.day, use.hour, use.minute))
@@ -158,7 +159,7 @@ def _told(use: Use, limits: Limits) -> Used:
             name: min(max(0, counted - use.planned), getattr(limits, name) or 0)
             for name, counted in use.long.items()
         },
-        new_day=min(use.new_day, limits.new_per_day or 0),
+        new_day=min(max(0, use.new_day - use.rights), limits.new_per_day or 0),
     )
 
 

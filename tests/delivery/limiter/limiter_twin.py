@@ -180,6 +180,7 @@ class Twin:
             long={name: self._count_long(now, span) for name, span in self._spans(pace).items()},
             new_day=len(self._people_of(day)) if pace.counts_people else 0,
             new_week=self._count_week(now) if pace.new_per_week else None,
+            rights=sum(r.seen is None for r in self.rights) if pace.counts_people else 0,
         )
 
     def _noted(self) -> Done | Forgotten:
