@@ -55,7 +55,7 @@ class Account(models.Model):
     class Status(models.TextChoices):
         """The values of `delivery.states.AccountStatus`, which also defines the legal changes."""
 
-        UNPAIRED = "unpaired", "Not paired"
+        UNPAIRED = "unpaired", "Not connected"
         PAIRING = "pairing", "Pairing"
         ACTIVE = "active", "Active"
         PAUSED = "paused", "Paused"
@@ -222,6 +222,9 @@ class Account(models.Model):
         help_text="The cause, in the words of the transport.",
     )
     trouble_since = models.DateTimeField(null=True, blank=True, editable=False)
+    trouble_kind_since = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When another kind of trouble took its place."
+    )
     trouble_count = models.PositiveIntegerField(
         default=0,
         db_default=0,

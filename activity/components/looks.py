@@ -51,7 +51,7 @@ TARGET_LOOKS: Mapping[str, Look] = {
 }
 
 ACCOUNT_LOOKS: Mapping[str, Look] = {
-    "unpaired": Look("unpaired", "Not paired", Tone.CALM),
+    "unpaired": Look("unpaired", "Not connected", Tone.CALM),
     "pairing": Look("pairing", "Pairing", Tone.BUSY),
     "active": Look("active", "Active", Tone.GOOD),
     "paused": RUN_LOOKS["paused"],

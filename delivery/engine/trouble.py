@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 NO_RECIPIENT_CAUSED = (RateLimited, NotConnected, Unreachable, ServerError, Unknown)
 TAKEN = decide(Sent(), attempt=1, idempotent=False, rules=RetryRules())  # as nearly always
 HOLDS = frozenset({Effect.HOLD, Effect.SLOW_DOWN, Effect.OFFLINE})
-FIELDS = ("trouble_kind", "trouble", "trouble_since", "trouble_count", "held_until")
+FIELDS = ("trouble_kind", "trouble", "trouble_since", "trouble_kind_since", "trouble_count", "held_until")
 ENDS_OFFLINE = frozenset({"", TroubleKind.UNREACHABLE, TroubleKind.NOT_CONNECTED})
 # How long it may last says the service by itself, so asking it how the account is would only be one request more.
 NOT_ASKED_ABOUT = frozenset({"", TroubleKind.RATE_LIMITED})
@@ -178,6 +178,8 @@ class AccountTrouble:
         # By the database's clock: that of this process may be off, and nobody would shorten the wait later.
         until = database_clock.now() + timedelta(seconds=verdict.hold or 0)
         self.account.held_until = max(until, self.account.held_until or until)
+        if self.present and self.account.trouble_kind != verdict.trouble:
+            self.account.trouble_kind_since = now  # the account is in trouble for longer, with other words
         self.account.trouble_kind = verdict.trouble or ""
         self.account.trouble = storable(verdict.error, 500)
         self.account.trouble_since = self.account.trouble_since or now

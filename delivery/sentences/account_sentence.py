@@ -215,9 +215,9 @@ def _slowed(account: AccountNow, now: datetime, zone: tzinfo) -> str:
         full = times.clock(account.full_pace_at.astimezone(zone), now)
         told.append(f"It connected again a short time ago: its pace grows to the full one until {full}.")
     if account.slow_factor > 1:
-        told.append(f"Slowed down {account.slow_factor:.2g} times after a warning from the service.")
+        told.append(f"Sending {account.slow_factor:.2g} times slower after a warning from the service.")
     if account.health_factor > 1:
         told.append(
-            f"Slowed down {account.health_factor:.2g} times, because too many of its messages failed or came back."
+            f"Sending {account.health_factor:.2g} times slower, because too many of its messages failed or came back."
         )
     return " ".join(told)

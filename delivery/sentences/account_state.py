@@ -90,7 +90,7 @@ def _state(account: Account, runs: Runs, asked_at: datetime | None, now: datetim
         waiting_detail=account.waiting_detail,
         trouble_kind=account.trouble_kind,
         trouble=account.trouble,
-        trouble_since=account.trouble_since,
+        trouble_since=max(filter(None, (account.trouble_since, account.trouble_kind_since)), default=None),
         next_try=account.held_until,
         asked_at=asked_at,
         wake_at=account.wake_at,

@@ -21,7 +21,7 @@ class Words:
 
 
 WAITS: Mapping[str, Words] = {
-    WaitReason.NOTHING_TO_SEND: Words(said="all messages are being sent."),
+    WaitReason.NOTHING_TO_SEND: Words(said="messages are being sent."),
     WaitReason.GAP: Words(said="", clock="next message in"),
     WaitReason.PER_MINUTE: Words(
         said="limit reached: {limit} messages per minute.", uncounted="limit per minute reached."

@@ -100,6 +100,24 @@ def test_a_gateway_that_refuses_everybody(
     assert "x.js" not in pages(stage, account, run)["account"]
 
 
+def test_since_when_is_said_of_the_trouble_that_is_named(
+    stage: Stage, account: Account, waha: FaultyGateway
+) -> None:
+    """It answered with errors for two hours, and now it is down: "no answer since" two hours ago would be wrong."""
+    run = stage.fire(account, to=3)
+    waha.say(503, {"message": "no"})
+    pump.pump(account.pk)
+    began = timezone.now() - timedelta(hours=2)
+    Account.objects.filter(pk=account.pk).update(trouble_since=began, held_until=timezone.now())
+    run.targets.update(not_before=timezone.now())
+    waha.stop()
+    pump.pump(account.pk)
+    account.refresh_from_db()
+    assert (account.trouble_kind, account.trouble_since) == ("unreachable", began)
+    now = rf"{timezone.now() - timedelta(minutes=1):%H:%M}|{timezone.now():%H:%M}"
+    says(stage, account, run, rf"no answer from the gateway since ({now}) ")
+
+
 def test_a_gateway_that_fails_again_and_again(stage: Stage, account: Account, waha: FaultyGateway) -> None:
     """Without a key each 500 is in doubt: a handful of them in a row stops the account."""
     run = stage.fire(account, to=20)

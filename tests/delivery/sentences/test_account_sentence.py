@@ -53,7 +53,7 @@ CASES = [
     (state(), "Sending."),
     (
         state(pace=1.5, slow_factor=1.5),
-        "Sending, about one message every 2.2 s. Slowed down 1.5 times after a warning from the service.",
+        "Sending, about one message every 2.2 s. Sending 1.5 times slower after a warning from the service.",
     ),
     # A request is always under way while messages leave: that alone is no news.
     (state(pace=1.5, asked_at=ago(seconds=2)), "Sending, about one message every 1.5 s."),
@@ -61,7 +61,7 @@ CASES = [
     (waits(WaitReason.GAP), "Next message in 23 s."),
     (
         waits(WaitReason.GAP, slow_factor=2),
-        "Slowed down 2 times after a warning from the service. Next message in 23 s.",
+        "Sending 2 times slower after a warning from the service. Next message in 23 s.",
     ),
     (waits(WaitReason.NOT_BEFORE, 7200), "The next message is planned for later. Next message 12:45."),
     (waits(WaitReason.BATCH_PAUSE, 30), "Taking a break after a batch. Continues in 30 s."),
