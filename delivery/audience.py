@@ -52,6 +52,14 @@ REFUSED_OR_RECEIVED = f"""
     ) THEN '{RECEIVED}' ELSE '' END)
 """  # noqa: S608 - made of constants
 
+# Whether anybody of the audience would still get it.
+SOMEBODY = f"""
+SELECT EXISTS (
+    SELECT 1 FROM ({AUDIENCE}) audience JOIN accounts_recipient p ON p.id = audience.id
+    WHERE {REFUSED_OR_RECEIVED} = ''
+)
+"""  # noqa: S608 - made of constants
+
 # The given recipients, each with the account given for it.
 GIVEN = f"""
     SELECT p.id AS recipient_id, {REFUSED} AS refused, given.account_id
@@ -97,6 +105,13 @@ ONE_KIND = {
     "room": ("room", "rooms"),
     "profile": ("profile", "profiles"),
 }
+SEVERAL_KINDS = ("recipient", "recipients")
+
+
+def in_words(number: int, kinds: Collection[str]) -> str:
+    """Return the number with the noun of its kind: 1,000 groups; 1 person; 40 recipients for several kinds."""
+    one, many = ONE_KIND[next(iter(kinds))] if len(kinds) == 1 else SEVERAL_KINDS
+    return f"{number:,} {one if number == 1 else many}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +181,7 @@ class Audience:
 
     def counted(self, number: int) -> str:
         """Return `number` with the noun for this audience's kind."""
-        one, many = ONE_KIND[next(iter(self.kinds))] if len(self.kinds) == 1 else ("recipient", "recipients")
-        return f"{number:,} {one if number == 1 else many}"
+        return in_words(number, self.kinds)
 
     @property
     def new(self) -> int:
@@ -250,6 +264,18 @@ def sizes(reminder_ids: Sequence[int], *, most: int) -> dict[int, int]:
     with connection.cursor() as cursor:
         cursor.execute(SIZES, {"reminders": list(reminder_ids), "most": most})
         return dict(cursor.fetchall())
+
+
+def somebody_left(reminder_id: int, account_ids: Sequence[int], *, without: Sequence[int]) -> bool:
+    """Decide whether somebody would get a reminder who did not receive one of the runs in `without`."""
+    values: dict[str, Any] = {
+        "reminder": reminder_id,
+        "accounts": list(account_ids),
+        "without": list(without),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(SOMEBODY, values)
+        return bool((cursor.fetchone() or (False,))[0])
 
 
 def fingerprint(reminder_id: int, account_ids: Sequence[int]) -> list[Any]:

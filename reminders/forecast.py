@@ -12,7 +12,7 @@ from delivery.planning.words import Forecast
 from delivery.states import SETTLED_RUN, RunStatus
 from reminders.headcount import headcount
 from reminders.models import Part, Reminder
-from reminders.moments import BadCronError, next_moment
+from reminders.moments import BadCronError, next_moment, too_far
 from reminders.readiness import timetable_of, window_of
 from reminders.upcoming import scheduled
 
@@ -25,6 +25,9 @@ def forecast(
     A caller that has counted the audience passes it as `reached`.
     """
     accounts = _accounts(reminder)
+    fires_at = fires_at or _next_firing(reminder, now)
+    if too_far(fires_at, now):  # the year of a draft was mistyped, and the calendar may end there
+        fires_at = now
     ids, parts = [account.pk for account in accounts], max(1, _parts(reminder))
     deal = rooms.deal(ids, reminder.action, parts=parts, now=now)
     plan = Plan(
@@ -33,7 +36,7 @@ def forecast(
         parts=parts,
         action=reminder.action,
         window=window_of(reminder),
-        fires_at=max(now, fires_at or _next_firing(reminder, now)),
+        fires_at=max(now, fires_at),
         priority=reminder.priority,
         resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
         drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,

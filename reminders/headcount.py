@@ -43,11 +43,11 @@ class Lack:
 
     name: str
     count: int
+    whom: str  # the count with its noun: 3 people
     loss: str
 
     def __str__(self) -> str:
-        whom = "1 recipient" if self.count == 1 else f"{self.count:,} recipients"
-        return f"{{{{ {self.name} }}}} is missing for {whom}: {self.loss}."
+        return f"{{{{ {self.name} }}}} is missing for {self.whom}: {self.loss}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,10 @@ def follow_ups_of(reminder: Reminder) -> list[str]:
 def lacks(reached: Audience, texts: Texts) -> list[Lack]:
     """Return the variables that these texts need and counted recipients lack."""
     losses = texts.losses
-    return [Lack(name=name, count=count, loss=losses[name]) for name, count in reached.lacking.items()]
+    return [
+        Lack(name=name, count=count, whom=reached.counted(count), loss=losses[name])
+        for name, count in reached.lacking.items()
+    ]
 
 
 def account_ids(reminder: Reminder) -> list[int]:

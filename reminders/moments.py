@@ -27,6 +27,7 @@ MOST_COUNTED = 1000
 HOUR = timedelta(hours=1)
 SAMPLE = 62  # moments that are compared: every minute of an hour, and the next
 MOST_OF_A_DAY = 24 * 60
+FARTHEST_YEARS = 5
 
 # The library itself writes “the 31th day”.
 ORDINALS = {"21th": "21st", "22th": "22nd", "23th": "23rd", "31th": "31st"}
@@ -35,6 +36,13 @@ ODD_ORDINAL = re.compile(r"\b(?:21|22|23|31)th\b")
 
 class BadCronError(ValueError):
     """An invalid cron expression. The text is for the operator who wrote it."""
+
+
+def too_far(at: datetime, now: datetime) -> str:
+    """Return why a moment is too far ahead to plan for, as after a mistyped year; empty if it is not."""
+    if at.year <= now.year + FARTHEST_YEARS:
+        return ""
+    return f"This time is in the year {at.year}. Choose one within {FARTHEST_YEARS} years."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.zones import validate_zone
@@ -12,7 +13,7 @@ from api.schemas.reminders import DAYS, MessageGiven, PartGiven, TimesGiven
 from reminders import message
 from reminders.message import TypedPart
 from reminders.models import Media, Part, Reminder
-from reminders.moments import BadCronError, check_cron
+from reminders.moments import BadCronError, check_cron, too_far
 
 SAME_NAME = (
     *("schedule", "cron", "zone", "on_close", "on_overlap", "on_paused", "priority"),
@@ -64,6 +65,8 @@ def set_times(reminder: Reminder, body: TimesGiven) -> None:
     require_hours(reminder.window_start_hour, reminder.window_end_hour)
     if reminder.drip_gap_min > reminder.drip_gap_max:
         raise invalid("drip_gap_max", "The longest gap must not be shorter than the shortest.")
+    if body.at is not None and (why := too_far(body.at, timezone.now())):
+        raise invalid("at", why)
     if reminder.schedule == Reminder.Schedule.CRON:
         _require_cron(reminder.cron)
 

@@ -26,7 +26,7 @@ from reminders.admin.actions import ReminderMoves
 from reminders.calendar.next_firings import rhythm
 from reminders.form_fields import WallClockField
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
-from reminders.moments import BadCronError, check_cron, instant_of, upcoming
+from reminders.moments import BadCronError, check_cron, instant_of, too_far, upcoming
 from reminders.readiness import NotReadyError, timetable_of
 from reminders.schedule_words import too_often
 from reminders.scheduling import reschedule
@@ -73,8 +73,11 @@ class ReminderForm(ChecksZone, ModelForm[Reminder]):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("fire_at") and cleaned.get("zone"):
-            cleaned["fire_at"] = instant_of(cleaned["fire_at"], cleaned["zone"])
+        if wall := cleaned.get("fire_at"):
+            if why := too_far(wall, timezone.now()):
+                self.add_error("fire_at", why)
+            elif cleaned.get("zone"):
+                cleaned["fire_at"] = instant_of(wall, cleaned["zone"])
         return cleaned
 
 

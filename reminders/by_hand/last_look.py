@@ -89,7 +89,7 @@ class LastLook:
         if self.audience.short:
             said.append(f"{self.audience.words_of_short} lack a value for the message and get nothing.")
         if self.repeat:
-            said.append(f"{self.repeat.words_of_received} of them received it within the last day.")
+            said.append(f"{self.repeat.who_received} received it within the last day.")
             if self.repeat.unconfirmed:
                 said.append(f"Unconfirmed in the last run: {self.repeat.words_of_names}.")
         return [*said, *filter(None, [self.why_not])]

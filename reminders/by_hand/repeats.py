@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Recipient
+from delivery.audience import somebody_left
 from delivery.models import Run, RunTarget
 from delivery.states import TargetStatus
+from reminders.headcount import account_ids
 from reminders.models import Reminder
 
 WITHIN = timedelta(days=1)
@@ -26,10 +28,16 @@ class Repeat:
     received: int  # recipients of today's audience who received it, or may have
     unconfirmed: int  # of the newest run
     names: Sequence[str]  # of the first unconfirmed ones
+    left: bool = True  # whether somebody of today's audience has not received it
 
     @property
     def words_of_received(self) -> str:
         return f"{self.received:,}{' or more' if self.received == COUNTED else ''}"
+
+    @property
+    def who_received(self) -> str:
+        """Return the beginning of a sentence: Everybody; 37 of them."""
+        return f"{self.words_of_received} of them" if self.left else "Everybody"
 
     @property
     def words_of_names(self) -> str:
@@ -42,12 +50,15 @@ def repeat_of(reminder: Reminder, *, now: datetime) -> Repeat | None:
     reached = Q(sent__gt=0) | Q(unconfirmed__gt=0)
     runs = Run.objects.filter(recent, reached, reminder=reminder, kind=Run.Kind.REMINDER)
     found = list(runs.defer("parts").order_by("-pk"))
-    received = _received(reminder, [run.pk for run in found]) if found else 0
+    ids = [run.pk for run in found]
+    received = _received(reminder, ids) if found else 0
     if not received:
         return None
+    left = received == COUNTED or somebody_left(reminder.pk, account_ids(reminder), without=ids)
     return Repeat(
         last=found[0],
-        runs=[run.pk for run in found],
+        runs=ids,
+        left=left,
         received=received,
         unconfirmed=found[0].unconfirmed,
         names=_unconfirmed(found[0]) if found[0].unconfirmed else (),

@@ -1,5 +1,6 @@
 """The demo operator."""
 
+import json
 from io import StringIO
 
 import pytest
@@ -16,7 +17,7 @@ from tests.factories import AccountFactory
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
 
-def make_demo(**options: str) -> str:
+def make_demo(**options: str | bool) -> str:
     out = StringIO()
     call_command("demo", stdout=out, **options)
     return out.getvalue()
@@ -34,6 +35,7 @@ def debug(settings: Settings) -> None:
 @pytest.mark.usefixtures("debug")
 def test_the_demo_can_log_in_and_fire(client: object) -> None:
     assert make_demo() == "Log in as demo with the password paceline-demo.\n"
+    assert json.loads(make_demo(json=True)) == {"username": "demo", "password": "paceline-demo"}
     assert User.objects.get(username="demo").check_password("paceline-demo")
     run = fire(Reminder.objects.get())
     assert run.total == run.pending == 90

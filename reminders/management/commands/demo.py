@@ -8,6 +8,7 @@ from django.db import transaction
 
 from accounts.models import Account, Recipient, Tag, User
 from accounts.models.account import Channel
+from delivery.management.output import say, takes_json
 from reminders.models import Part, Reminder, ReminderAccount
 from sandbox.groups import group
 
@@ -31,6 +32,7 @@ class Command(BaseCommand):
             metavar="URL",
             help="Where the sandbox is now; accounts that led to it follow it there.",
         )
+        takes_json(parser)
 
     def handle(self, *_: Any, **options: Any) -> None:
         if not settings.DEBUG:
@@ -40,7 +42,8 @@ class Command(BaseCommand):
         elif options["sandbox"]:
             follow_the_sandbox(options["sandbox"])
         if not options["quiet"]:
-            self.stdout.write(f"Log in as {USERNAME} with the password {PASSWORD}.")
+            login = {"username": USERNAME, "password": PASSWORD}
+            say(self, options, f"Log in as {USERNAME} with the password {PASSWORD}.", login)
 
 
 @transaction.atomic

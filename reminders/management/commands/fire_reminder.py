@@ -62,6 +62,6 @@ def _asked(look: LastLook) -> str:
     options = [
         *(["--yes"] if look.large else []),
         *(["--without"] if look.audience.short else []),
-        *(["--again rest, or --again everyone"] if look.repeat else []),
+        *([f"{'--again rest, or ' * look.repeat.left}--again everyone"] if look.repeat else []),
     ]
     return "\n".join([*look.sentences, f"To confirm, add: {' '.join(options)}"])

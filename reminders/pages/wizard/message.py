@@ -65,9 +65,10 @@ def message_preview(request: HttpRequest, pk: int) -> HttpResponse:
     """Return the preview of the typed message, requested while typing; a draft is saved at the same time."""
     reminder = edited(request, pk)
     form = MessageForm(reminder, request.POST)
-    if form.is_valid() and reminder.status == Reminder.Status.DRAFT:
+    draft, valid = reminder.status == Reminder.Status.DRAFT, form.is_valid()
+    if draft and valid:
         _save(form, by=user_of(request))
-    context = _preview(request, reminder, form) | {"saved": reminder.status == Reminder.Status.DRAFT}
+    context = _preview(request, reminder, form) | {"saved": draft and valid, "unsaved": draft and not valid}
     return render(request, "reminders/wizard/_preview.html", context)
 
 

@@ -20,6 +20,7 @@ from reminders.models import Media, Part, Reminder
 
 Role = Part.Role
 MOST_TEXT = 20_000
+TOO_LONG = {"max_length": f"The text is too long. Shorten it to at most {MOST_TEXT:,} characters."}
 
 
 class HeadForm(ModelForm[Reminder]):
@@ -44,7 +45,9 @@ class PartForm(forms.Form):
     """The form of one part: a text, or a file with its caption."""
 
     media_id = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    text = forms.CharField(required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea)
+    text = forms.CharField(
+        required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea, error_messages=TOO_LONG
+    )
 
     def __init__(
         self,
@@ -68,7 +71,9 @@ class PartForm(forms.Form):
         name = f"other{place}"
         if self.add_prefix(name) not in self.data if self.is_bound else name not in self.initial:
             return
-        field = forms.CharField(required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea)
+        field = forms.CharField(
+            required=False, max_length=MOST_TEXT, strip=False, widget=forms.Textarea, error_messages=TOO_LONG
+        )
         field.label = f"Wording {letter}"
         field.widget.attrs |= {"rows": 2 if self.file else 5}
         _count(field, self.most)

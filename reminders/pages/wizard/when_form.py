@@ -13,7 +13,7 @@ from accounts.zones import ChecksZone, common_zones
 from delivery.pages.days_field import SendDaysField
 from delivery.window import NAMES
 from reminders.models import Reminder
-from reminders.moments import BadCronError, check_cron, instant_of
+from reminders.moments import BadCronError, check_cron, instant_of, too_far
 
 REPEATS = (
     ("daily", "Every day"),
@@ -133,9 +133,14 @@ class WhenForm(ChecksZone, ModelForm[Reminder]):
             if "at" not in self.errors:
                 self.add_error("at", "Choose when it is sent.")
             return
-        if zone:
-            self.instance.fire_at = instant_of(wall, zone)
-            if self.instance.fire_at <= timezone.now():
+        now = timezone.now()
+        if why := too_far(wall, now):
+            self.add_error("at", why)
+        elif zone:
+            # The first and the last hours of all years have no instant in some zones.
+            at = instant_of(wall, zone) if wall.year >= now.year - 1 else None
+            self.instance.fire_at = at
+            if at is None or at <= now:
                 self.add_error("at", f"This time is in the past ({zone}). Choose a later one.")
 
     def _clean_repeating(self, values: dict[str, Any]) -> None:

@@ -68,6 +68,7 @@ def test_what_is_missing_keeps_it_from_being_scheduled(program: Program, owner: 
         ({"schedule": "cron", "cron": "every day"}, "cron"),
         ({"start_hour": 18, "end_hour": 6}, "end_hour"),
         ({"at": "2026-11-20T09:00:00"}, "at"),
+        ({"at": "8999-11-20T09:00:00Z"}, "at"),
         ({"days": []}, "days"),
         ({"drip_gap_min": 900, "drip_gap_max": 300}, "drip_gap_max"),
         ({"weekday": 1}, "weekday"),

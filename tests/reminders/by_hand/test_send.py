@@ -213,7 +213,7 @@ def test_people_who_received_it_within_a_day_are_named_and_can_be_left_out(owner
     look = asked(send(reminder, by=owner, said={}))
     assert look.repeat is not None
     doubtful = Run.objects.get().targets.get(status="unconfirmed").recipient
-    assert (look.repeat.received, look.repeat.names) == (2, [str(doubtful)])
+    assert (look.repeat.received, look.repeat.names, look.repeat.left) == (2, [str(doubtful)], True)
     run = sent(send(reminder, by=owner, said={"again": REST}))
     assert counted(run) == {"pending": 1, "skipped": 2}
     assert (run.left_out, set(run.targets.filter(status="skipped").values_list("error", flat=True))) == (
@@ -246,6 +246,10 @@ def test_when_everybody_received_it_nothing_is_left_to_send(owner: User) -> None
     reminder = ready(owner, recipients=1)
     becomes(sent(send(reminder, by=owner, said={})), TargetStatus.SENT)
     Run.objects.update(status="success", finished_at=timezone.now())
+    look = asked(send(reminder, by=owner, said={}))
+    assert look.repeat is not None
+    assert not look.repeat.left
+    assert "Everybody received it within the last day." in look.sentences
     with pytest.raises(NothingToSendError, match="its only recipient is left out"):
         send(reminder, by=owner, said={"again": REST})
     assert Run.objects.count() == 1

@@ -122,6 +122,8 @@ def test_what_is_not_simple_stays_an_expression(cron: str) -> None:
     [
         ({"at": ""}, "at", "Choose when it is sent"),
         ({"at": "2026-03-11T19:00"}, "at", "This time is in the past (Asia/Kuala_Lumpur)"),
+        ({"at": "0001-01-01T00:00"}, "at", "This time is in the past (Asia/Kuala_Lumpur)"),
+        ({"at": "9999-12-31T23:59"}, "at", "This time is in the year 9999. Choose one within 5 years."),
         ({"at": "yesterday"}, "at", "valid date"),
         ({"zone": "Mars/Olympus"}, "zone", "is not a time zone"),
         ({"window_start_hour": "18", "window_end_hour": "6"}, "window_end_hour", "make two reminders"),
@@ -145,6 +147,13 @@ def test_what_is_wrong_is_told_beside_its_field_and_nothing_is_lost(
     draft.refresh_from_db()
     assert draft.fire_at is None
     assert 'value="2"' in response.content.decode()
+
+
+def test_a_draft_with_a_mistyped_year_can_be_opened(logged_in: Client, draft: Reminder) -> None:
+    far = datetime(9999, 12, 31, 12, tzinfo=UTC)
+    Reminder.objects.filter(pk=draft.pk).update(schedule="once", fire_at=far)
+    assert logged_in.get(url(draft)).status_code == 200
+    assert logged_in.get(url(draft, "review")).status_code == 200
 
 
 def test_back_from_a_half_filled_form_keeps_the_rest(logged_in: Client, draft: Reminder) -> None:
