@@ -1,10 +1,13 @@
 """Administration of keys: staff see who has which, and can revoke one. Nobody can read a key or make one here."""
 
+from collections.abc import Iterable
+
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from accounts.access import user_of
+from accounts.admin.actions import MOST_AT_ONCE, Button, Question, RowActions, confirmed
 from accounts.admin.lists import moment_column
 from accounts.admin.roles import ViewAdmin
 from accounts.models import Delivery, ResultFeed, Webhook
@@ -14,7 +17,7 @@ from api.models import ApiKey, StoredAnswer
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ViewAdmin[ApiKey]):
+class ApiKeyAdmin(RowActions, ViewAdmin[ApiKey]):
     """Keys are made on their person's own page, where the secret is shown once."""
 
     list_display = ("name", "person", "shown_prefix", "may", "used", "used_from", "ends", "revoked")
@@ -42,12 +45,25 @@ class ApiKeyAdmin(ViewAdmin[ApiKey]):
     def may(self, key: ApiKey) -> str:
         return ", ".join(key.scopes)
 
+    def buttons(self, row: ApiKey) -> Iterable[Button]:
+        if row.revoked_at is None:
+            yield Button(action="revoke", label="Revoke", gives_up=True)
+
     @admin.action(description="Revoke the selected keys")
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        found = list(queryset.filter(revoked_at=None))
-        for key in found:
-            keys.revoke(key, by=user_of(request))
-        messages.success(request, f"{len(found):,} revoked. They no longer work.")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
+        """Ask first: a revoked key never works again."""
+        working = queryset.filter(revoked_at=None)
+        if confirmed(request):
+            return self.each(request, working, keys.revoke, "Revoked")
+        asked = Question(
+            action="revoke",
+            title="Revoke these keys?",
+            sentence="Programs that use them stop working at once. This cannot be undone.",
+            button=f"Revoke ({working.count():,})",
+            rows=[(key, str(key.person)) for key in working.select_related("person")[:MOST_AT_ONCE]],
+            gives_up=True,
+        )
+        return self.ask(request, asked)
 
 
 @admin.register(Webhook)

@@ -76,6 +76,12 @@ class Webhook(models.Model):
     def __str__(self) -> str:
         return self.url
 
+    @property
+    def events_in_words(self) -> str:
+        """Return the chosen events in the words of their form, in its order; "All events" where none is left out."""
+        chosen = [str(event.label) for event in EventType if event in self.events]
+        return "All events" if len(chosen) == len(EventType) else ", ".join(chosen)
+
 
 class Delivery(models.Model):
     """One event for one webhook: first the outbox, then the log. Written in the transaction of the change."""

@@ -5,9 +5,10 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from accounts.access import posted, user_of
 from accounts.paging import page_of
@@ -42,14 +43,17 @@ def key_list(request: HttpRequest) -> HttpResponse:
     return render(request, "api/keys.html", context)
 
 
+@never_cache
 @login_required
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
-    """End a key of one's own at once."""
+    """Ask, then end a key of one's own at once."""
     key = get_object_or_404(ApiKey, pk=pk, person=user_of(request))
-    keys.revoke(key, by=user_of(request))
-    messages.success(request, f"The key “{key}” was revoked. It no longer works.")
-    return redirect("api_keys:list")
+    if request.method == "POST":
+        keys.revoke(key, by=user_of(request))
+        messages.success(request, f"The key “{key}” was revoked. It no longer works.")
+        return redirect("api_keys:list")
+    return render(request, "api/key_revoke.html", {"key": key, "back": reverse("api_keys:list")})
 
 
 def _issue(request: HttpRequest, form: KeyForm) -> Issued | None:

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -61,7 +62,7 @@ def webhook_page(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
-    """Send a test, change the secret, switch the webhook on or off, or delete it."""
+    """Send a test, change the secret, or switch the webhook on or off."""
     webhook, by = touched(Webhook.objects.select_related("owner"), request, pk, Role.MANAGE), user_of(request)
     try:
         match verb:
@@ -77,15 +78,25 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
             case "off":
                 manage.switch_off(webhook, by=by)
                 messages.success(request, "Switched off. Nothing more is told to this address.")
-            case "delete":
-                manage.delete(webhook, by=by)
-                messages.success(request, "Webhook deleted, with its log.")
-                return redirect("webhooks:list")
             case _:
                 raise Http404
     except BadWebhookError as error:
         messages.error(request, str(error))
     return redirect("webhooks:page", pk)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask, then delete a webhook with its log."""
+    webhook = touched(Webhook.objects.select_related("owner"), request, pk, Role.MANAGE)
+    if request.method == "POST":
+        manage.delete(webhook, by=user_of(request))
+        messages.success(request, "Webhook deleted, with its log.")
+        return redirect("webhooks:list")
+    context = {"webhook": webhook, "back": reverse("webhooks:page", args=[pk])}
+    return render(request, "api/webhook_delete.html", context)
 
 
 @login_required

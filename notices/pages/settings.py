@@ -5,6 +5,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -88,7 +89,7 @@ def confirm(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
-    """Send a test or another code, switch the address on again, or delete it."""
+    """Send a test or another code, or switch the address on again."""
     address, by = _own(request, pk), user_of(request)
     try:
         match verb:
@@ -101,14 +102,24 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
             case "on":
                 manage.switch_on(address, by=by)
                 messages.success(request, "Switched on. It is told what happens from now on.")
-            case "delete":
-                manage.delete(address, by=by)
-                messages.success(request, "Deleted. Nothing more is sent there.")
             case _:
                 raise Http404
     except BadAddressError as error:
         messages.error(request, str(error))
     return redirect("notices:settings")
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask, then delete an address."""
+    address = _own(request, pk)
+    if request.method == "POST":
+        manage.delete(address, by=user_of(request))
+        messages.success(request, "Deleted. Nothing more is sent there.")
+        return redirect("notices:settings")
+    return render(request, "notices/delete.html", {"address": address, "back": reverse("notices:settings")})
 
 
 def _own(request: HttpRequest, pk: int) -> NoticeAddress:

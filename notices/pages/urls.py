@@ -8,5 +8,6 @@ urlpatterns = [
     path("hours/", settings.hours, name="hours"),
     path("<int:pk>/", settings.address_page, name="address"),
     path("<int:pk>/confirm/", settings.confirm, name="confirm"),
+    path("<int:pk>/delete/", settings.delete, name="delete"),
     path("<int:pk>/<slug:verb>/", settings.act, name="act"),
 ]

@@ -16,6 +16,7 @@ from accounts.models import User
 from accounts.zones import common_zones
 from audit.record import record
 from people import second_factor
+from people.browsers import browser_of
 from people.sessions import end_sessions, sessions_of
 
 
@@ -49,7 +50,7 @@ def me(request: HttpRequest) -> HttpResponse:
         "zones": common_zones(),
         "second_factor": second_factor.has(user_of(request)),
         "required": second_factor.is_missing(user_of(request)),
-        "sessions": sessions_of(user_of(request)),
+        "sessions": [(each, browser_of(each.user_agent)) for each in sessions_of(user_of(request))],
     }
     return render(request, "people/me.html", shown)
 

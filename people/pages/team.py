@@ -57,12 +57,16 @@ def change_role(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(_address(request, mate.owner))
 
 
+@never_cache
 @login_required
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    """Remove a member, or leave a team."""
+    """Ask, then remove a member, or leave a team."""
     mate, by = _mate(request, pk), user_of(request)
     leaves = mate.mate_id == by.pk
+    if request.method != "POST":
+        back = reverse("people:team") if leaves else _address(request, mate.owner)
+        return render(request, "people/remove.html", {"each": mate, "leaves": leaves, "back": back})
     team.remove(mate, by=by)
     done = (
         f"You left the team of {mate.owner}."

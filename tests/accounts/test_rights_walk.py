@@ -18,7 +18,7 @@ from django.test import Client
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
 from redis import Redis
 
-from accounts.models import Account, Import, Recipient, Role, Tag, User
+from accounts.models import Account, Import, Recipient, Role, Tag, User, Webhook
 from delivery.models import Run, RunTarget
 from queues.models import QueueImport, Source
 from reminders.models import Reminder
@@ -67,6 +67,7 @@ OTHERS = {
     "notices:act",
     "notices:address",
     "notices:confirm",
+    "notices:delete",
     "people:confirm_email",
     "people:join",
     "people:recover",
@@ -299,6 +300,7 @@ def _is_gone(ask: Ask, world: World) -> bool:
     """Tell whether somebody who was let in before has deleted the row."""
     gone = {
         "reminders:discard": not Reminder.objects.filter(pk=world.draft.pk).exists(),
+        "webhooks:delete": not Webhook.objects.filter(pk=world.rows["webhooks"]).exists(),
         "sources:delete": not Source.objects.filter(pk=world.rows["sources"]).exists(),
         "queues:import_discard": not QueueImport.objects.filter(pk=world.rows["queues:import"]).exists(),
         "recipients:import_discard": not Import.objects.filter(pk=world.rows["recipients:import"]).exists(),

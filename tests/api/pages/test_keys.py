@@ -85,13 +85,17 @@ def test_what_is_missing_is_said(own: Client, typed: dict[str, object], told: st
 
 def test_a_key_is_revoked_at_once(own: Client, owner: User) -> None:
     key = ApiKeyFactory.create(person=owner, name="CRM")
+    asked = own.get(reverse("api_keys:revoke", args=[key.pk])).content.decode()
+    assert "Revoke the key CRM?" in asked
+    assert "It was never used." in asked
+    assert ApiKey.objects.filter(revoked_at=None).exists()
     answer = own.post(reverse("api_keys:revoke", args=[key.pk]))
     assert [str(m) for m in get_messages(answer.wsgi_request)] == [
         "The key “CRM” was revoked. It no longer works."
     ]
     key.refresh_from_db()
     assert key.revoked_at is not None
-    assert "Revoke</button>" not in own.get(PAGE).content.decode()
+    assert reverse("api_keys:revoke", args=[key.pk]) not in own.get(PAGE).content.decode()
 
 
 def test_nobody_else_sees_or_revokes_it(client: Client, owner: User, mate: User, staff: User) -> None:
@@ -105,8 +109,11 @@ def test_nobody_else_sees_or_revokes_it(client: Client, owner: User, mate: User,
 def test_staff_revoke_keys_in_the_admin(client: Client, owner: User, staff: User) -> None:
     key = ApiKeyFactory.create(person=owner)
     client.force_login(staff)
-    client.post(
-        reverse("admin:api_apikey_changelist"), {"action": "revoke", "_selected_action": [str(key.pk)]}
-    )
+    chosen = {"action": "revoke", "_selected_action": [str(key.pk)]}
+    asked = client.post(reverse("admin:api_apikey_changelist"), chosen).content.decode()
+    assert "Programs that use them stop working at once." in asked
+    key.refresh_from_db()
+    assert key.revoked_at is None
+    client.post(reverse("admin:api_apikey_changelist"), chosen | {"confirmed": "yes"})
     key.refresh_from_db()
     assert key.revoked_at is not None

@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Delivery, User, Webhook
+from accounts.models.webhook import EventType
 from tests.factories import DeliveryFactory, WebhookFactory
 
 
@@ -69,8 +70,22 @@ def test_each_button_does_what_it_says(own: Client, webhook: Webhook) -> None:
         {"url": "https://b.example/", "events": ["reply.received"]},
     )
     assert Webhook.objects.get().events == ["reply.received"]
-    do(own, webhook, "delete")
+
+
+def test_it_is_deleted_after_a_question(own: Client, webhook: Webhook) -> None:
+    address = reverse("webhooks:delete", args=[webhook.pk])
+    assert address in own.get(reverse("webhooks:page", args=[webhook.pk])).content.decode()
+    assert "its secret and log are deleted" in own.get(address).content.decode()
+    assert Webhook.objects.exists()
+    assert "Webhook deleted" in own.post(address, follow=True).content.decode()
     assert not Webhook.objects.exists()
+
+
+def test_the_list_names_events_in_words(own: Client, owner: User) -> None:
+    WebhookFactory.create(owner=owner, events=["reply.received", "run.finished"])
+    assert "Run finished, Reply received</td>" in own.get("/webhooks/").content.decode()
+    Webhook.objects.update(events=EventType.values)
+    assert "All events</td>" in own.get("/webhooks/").content.decode()
 
 
 def test_a_reader_sees_it_without_buttons_and_a_stranger_not_at_all(

@@ -54,6 +54,9 @@ def test_a_service_is_added_tested_changed_and_deleted(at_the_page: Client, chat
     at_the_page.post(f"{PAGE}{address.pk}/", {"kinds": ["success"], "rhythm": "daily"})
     address.refresh_from_db()
     assert (address.kinds, address.rhythm) == (["success"], "daily")
+    asked = at_the_page.get(f"{PAGE}{address.pk}/delete/").content.decode()
+    assert "No more notifications are sent there." in asked
+    assert NoticeAddress.objects.exists()
     at_the_page.post(f"{PAGE}{address.pk}/delete/")
     assert not NoticeAddress.objects.exists()
 

@@ -107,6 +107,9 @@ def test_a_role_that_is_changed_holds_at_the_next_request(owner: User, mate: Use
     share = TeamMate.objects.get(owner=owner, mate=mate)
     logged_in(owner).post(reverse("people:role", args=[share.pk]), {"role": "send"})
     assert client.get(reverse("accounts:edit", args=[account.pk])).status_code == 403
+    asked = logged_in(owner).get(reverse("people:remove", args=[share.pk])).content.decode()
+    assert f"{mate} loses access" in asked
+    assert client.get(reverse("accounts:page", args=[account.pk])).status_code == 200
     logged_in(owner).post(reverse("people:remove", args=[share.pk]))
     assert client.get(reverse("accounts:page", args=[account.pk])).status_code == 404
 
