@@ -29,6 +29,25 @@ PAGES = {
     "run": "runs:page",
     "webhook": "webhooks:page",
 }
+# The kinds of actions whose plural is not their name with an s.
+KINDS = {
+    "address": "own addresses",
+    "admin": "administration",
+    "browser": "notifications in browsers",
+    "calendar": "calendar",
+    "data": "backups and old details",
+    "items": "items of queues",
+    "key": "API keys",
+    "keys": "encryption keys",
+    "media": "files",
+    "message": "single messages",
+    "notices": "addresses for notifications",
+    "person": "people and logins",
+    "recipients": "several recipients",
+    "sending": "stopping and starting of all sending",
+    "team": "team",
+}
+PEOPLE_COME_BY = {Door.PAGE, Door.ADMIN, Door.KEY, Door.PUSH, Door.LINK}
 TITLES = ("at", "who", "what", "thing", "number", "name", "owner", "door", "through", "address")
 SIDES = ("before", "after", "note")
 CHUNK = 2_000
@@ -45,7 +64,7 @@ class AuditFilters(forms.Form):
         max_length=60,
         error_messages={"invalid": "Write a kind of thing, with or without its number: run 12."},
     )
-    door = forms.ChoiceField(required=False, choices=[("", "Every door"), *Door.choices])
+    door = forms.ChoiceField(required=False, choices=[("", "From anywhere"), *Door.choices])
     since = forms.DateField(required=False, label="From", input_formats=["%Y-%m-%d"])
     until = forms.DateField(required=False, label="To", input_formats=["%Y-%m-%d"])
 
@@ -54,7 +73,7 @@ class AuditFilters(forms.Form):
         kinds = sorted({name.partition(".")[0] for name in ACTIONS})
         self.fields["what"].choices = [  # type: ignore[attr-defined]
             ("", "Everything"),
-            *((kind, f"All about: {kind}") for kind in kinds),
+            *((kind, f"All changes: {KINDS.get(kind, f'{kind}s')}") for kind in kinds),
             *((name, words[0].upper() + words[1:]) for name, words in sorted(ACTIONS.items())),
         ]
 
@@ -106,6 +125,7 @@ def show_things(entries: list[Entry], user: User) -> None:
             entry.thing_name = names.get(entry.thing_id or 0, f"recipient {entry.thing_id}")
         entry.page = PAGES.get(entry.thing_type, "")  # type: ignore[attr-defined]  # for the template
         entry.lines = _changes(entry)  # type: ignore[attr-defined]
+        entry.nobody = "Somebody" if entry.door in PEOPLE_COME_BY else entry.get_door_display()  # type: ignore[attr-defined]
 
 
 def _asked(request: HttpRequest) -> tuple[AuditFilters, QuerySet[Entry]]:

@@ -300,4 +300,4 @@ def sections(context: Context) -> dict[str, Any]:
     here = {"sources": "queues", "runs": "reminders", "calendar": "reminders", "follow_ups": "activity"}.get(
         here, here
     )
-    return {"sections": [(url, name, title, name == here) for url, name, title in SECTIONS]}
+    return {"sections": [(url, name, title, url.partition(":")[0] == here) for url, name, title in SECTIONS]}

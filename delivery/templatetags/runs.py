@@ -1,6 +1,6 @@
 """Buttons for the actions on a run, in the words of `delivery/run_actions`, and the words of its pause."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
@@ -13,7 +13,8 @@ from delivery.models import Run, RunTarget
 from delivery.pages.remedies import remedies_of
 from delivery.run_actions import ACTIONS, Action
 from delivery.sentences.reasons import PAUSES
-from delivery.sentences.run_summary import canceled
+from delivery.sentences.run_summary import canceled, counted
+from delivery.states import RunStatus
 
 register = template.Library()
 
@@ -37,6 +38,12 @@ def remedies(context: Context, run: Run) -> dict[str, Any]:
 
 
 @register.filter
+def expected_in_words(run: Run) -> str:
+    """Return how many should get it, with their noun: 90 groups."""
+    return counted(run, run.expected)
+
+
+@register.filter
 def undo_seconds(run: Run) -> int:
     """Return for how many seconds a run can still be taken back."""
     left = run.undo_until - timezone.now() if run.undo_until else timedelta()
@@ -47,6 +54,15 @@ def undo_seconds(run: Run) -> int:
 def reason_of(target: RunTarget, run: Run) -> str:
     """Return why a target was not sent; of one that a person canceled, who did it and when."""
     return canceled(run) if target.error == CANCELED else target.error
+
+
+@register.filter
+def next_try(target: RunTarget, run: Run) -> datetime | None:
+    """Return when a pending target can be tried at the earliest; None where no moment ahead is known."""
+    if run.status == RunStatus.PAUSED:
+        return None
+    at = max(filter(None, (target.not_before, target.account.held_until)), default=None)
+    return at if at is not None and at > timezone.now() else None
 
 
 @register.filter

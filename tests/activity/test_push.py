@@ -112,7 +112,7 @@ def test_a_pause_arrives_encrypted_with_its_words_and_two_buttons(
     made = notification_of(run)
     said = pushed(service, browser, made)
     assert said["title"] == "Reminder paused"
-    assert said["body"] == "Rent is due: 3 of 10 recipients delivered. Tap to resume or cancel."
+    assert said["body"] == "Rent is due: 3 of 10 people delivered. Tap to resume or cancel."
     assert said["url"] == f"/reminders/{run.reminder_id}/"
     assert said["tag"] == made.key
     assert sorted(said["moves"]) == ["cancel", "resume"]

@@ -1,12 +1,16 @@
 """The messages of a run: found by name or address, grouped by cause, decided about together."""
 
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from redis import Redis
 
-from accounts.models import User
-from delivery.models import Run
+from accounts.models import Account, User
+from delivery.models import Run, RunTarget
 from tests.factories import RecipientFactory, RunAccountFactory, RunFactory, RunTargetFactory
 
 
@@ -101,3 +105,23 @@ def test_a_run_under_way_shows_its_errors_and_when_they_can_be_retried(logged_in
     page = logged_in.get(url(run), {"status": "failed"}).content.decode()
     assert "You can retry them when the run has ended." in page
     assert url(run, "retry-all") not in page
+
+
+def test_the_next_try_is_never_in_the_past(logged_in: Client, owner: User) -> None:
+    now = timezone.now()
+    run = RunFactory.create(reminder__owner=owner, status="running", pending=1)
+    target = RunTargetFactory.create(run=run)
+
+    def shown(*, not_before: datetime, held_until: datetime | None) -> str:
+        RunTarget.objects.update(not_before=not_before)
+        Account.objects.filter(pk=target.account_id).update(held_until=held_until)
+        return logged_in.get(url(run), {"status": "pending"}).content.decode()
+
+    past, later = now - timedelta(minutes=5), now + timedelta(hours=30)
+    assert "when it is its turn" in shown(not_before=past, held_until=None)
+    for moments in ((later, past), (past, later)):
+        page = shown(not_before=moments[0], held_until=moments[1])
+        assert f"{later.astimezone(ZoneInfo(run.zone)):%H:%M}" in page
+        assert "when it is its turn" not in page
+    Run.objects.update(status="paused", pause_reason="operator")
+    assert "when the run continues" in shown(not_before=past, held_until=later)
