@@ -12,6 +12,7 @@ from accounts.models import Account, Recipient
 from activity.components.times import clock, dated
 from activity.models import Attempt
 from delivery import conf
+from delivery.audience import in_words
 from delivery.limits.full_days import full_accounts
 from delivery.models import Run, RunTarget
 from delivery.states import PauseReason, RunStatus, WaitReason
@@ -103,7 +104,7 @@ def account_stopped(run: Run, account: Account, reason: str) -> str:
 def replanned(run: Run, account: Account, *, cap: int | None, targets: int, first: datetime) -> str:
     """Return the sentence for a run that limits moved in part to later days (P10); `cap` is that of a day."""
     reached = f"{account} can send {cap:,} messages per day" if cap else f"{account} has reached its limit"
-    moved = f"{_counted(run, targets)} {'was' if targets == 1 else 'were'}"
+    moved = f"{counted(run, targets)} {'was' if targets == 1 else 'were'}"
     return f"{reached}: {moved} moved to later days, the first to {dated(first, ZoneInfo(run.zone))}."
 
 
@@ -127,7 +128,7 @@ def delivered(run: Run) -> str:
     """Return the progress in the same words everywhere: 37 of 100 groups delivered."""
     if run.total and not run.expected:
         return "no recipient could get it"
-    return f"{run.sent:,} of {_counted(run, run.expected)} delivered"
+    return f"{run.sent:,} of {counted(run, run.expected)} delivered"
 
 
 def rest(run: Run) -> list[str]:
@@ -189,19 +190,18 @@ def held_back(run: Run) -> str:
     return "The account's limits were too low for these hours: widen the hours, or raise the limits."
 
 
-def _counted(run: Run, count: int) -> str:
-    """Return "100 groups", or "100 recipients" where not all of them are groups."""
-    one, many = ("group", "groups") if _to_groups(run) else ("recipient", "recipients")
-    return f"{count:,} {one if count == 1 else many}"
+def counted(run: Run, count: int) -> str:
+    """Return "100 groups" or "100 people", and "100 recipients" where they are of several kinds or not known."""
+    return in_words(count, _kinds(run))
 
 
-def _to_groups(run: Run) -> bool:
-    """Return whether the recipients are groups, by a sample: a run may have a million of them."""
-    if run.action != "message" or run.details_removed_at is not None:
-        return False
+def _kinds(run: Run) -> set[str]:
+    """Return the kinds of the recipients, by a sample: a run may have a million of them."""
+    if run.details_removed_at is not None:
+        return set()
     kinds = RunTarget.objects.filter(run=run.pk).values_list("recipient__kind", flat=True)
     ends = {*kinds.order_by("status", "id")[:SAMPLE], *kinds.order_by("-status", "-id")[:SAMPLE]}
-    return ends <= {Recipient.Kind.GROUP}
+    return ends or ({Recipient.Kind.GROUP} if run.action == "message" else set())
 
 
 def progress(run: Run) -> str:

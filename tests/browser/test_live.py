@@ -92,7 +92,7 @@ def test_a_run_is_watched_as_it_pauses_with_its_window_and_resumed_to_its_end(
     Run.objects.filter(pk=run.pk).update(window_end_hour=12, closes_at=timezone.now())
     tick.tick()
     banner = page.locator("#decisions .banner")
-    expect(banner).to_contain_text("2 of 6 recipients delivered")
+    expect(banner).to_contain_text("2 of 6 people delivered")
     expect(banner).to_contain_text("Delivery window closed at 12:00")
     assert page.evaluate("window.sameDocument")
 

@@ -118,7 +118,7 @@ def test_an_open_page_shows_a_pause_and_the_bell_counts_it(new_page: NewPage, ow
     [told] = shown(page)
     assert (told["title"], told["body"]) == (
         "Reminder paused",
-        f"{run.name}: 3 of 10 recipients delivered. Tap to resume or cancel.",
+        f"{run.name}: 3 of 10 people delivered. Tap to resume or cancel.",
     )
     assert told["url"] == f"/reminders/{run.reminder_id}/"
 

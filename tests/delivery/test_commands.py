@@ -52,7 +52,7 @@ def refused(*arguments: Any, **options: Any) -> tuple[int, str]:
 def test_a_reminder_is_fired(reminder: Reminder, owner: User) -> None:
     text = said("fire_reminder", reminder.pk, user="owner")
     run = Run.objects.get()
-    assert text == f"Run {run.pk}, Fair: running; 0 of 3 recipients delivered, 3 pending.\n"
+    assert text == f"Run {run.pk}, Fair: running; 0 of 3 people delivered, 3 pending.\n"
 
 
 def test_an_unknown_reminder_is_exit_code_2(db: None) -> None:
@@ -72,7 +72,7 @@ def test_a_stranger_fires_nothing(reminder: Reminder, stranger: User) -> None:
 
 def test_a_thing_is_said_once(run: Run, owner: User) -> None:
     first, second = said("pause_run", run.pk, user="owner").splitlines()[-2:]
-    assert first == f"Run {run.pk}, Fair: paused (operator); 0 of 3 recipients delivered, 3 pending."
+    assert first == f"Run {run.pk}, Fair: paused (operator); 0 of 3 people delivered, 3 pending."
     assert second == "Paused by owner."
     assert len(said("cancel_run", run.pk, yes=True).splitlines()) == 2
 
@@ -89,13 +89,11 @@ def test_a_run_is_printed_as_json(run: Run) -> None:
 
 
 def test_a_run_is_paused_resumed_and_canceled(run: Run) -> None:
-    assert f"Run {run.pk}, Fair: paused (operator); 0 of 3 recipients delivered, 3 pending." in said(
+    assert f"Run {run.pk}, Fair: paused (operator); 0 of 3 people delivered, 3 pending." in said(
         "pause_run", run.pk
     )
-    assert f"Run {run.pk}, Fair: running; 0 of 3 recipients delivered, 3 pending." in said(
-        "resume_run", run.pk
-    )
-    assert f"Run {run.pk}, Fair: canceled; 0 of 3 recipients delivered, 3 skipped." in said(
+    assert f"Run {run.pk}, Fair: running; 0 of 3 people delivered, 3 pending." in said("resume_run", run.pk)
+    assert f"Run {run.pk}, Fair: canceled; 0 of 3 people delivered, 3 skipped." in said(
         "cancel_run", run.pk, yes=True
     )
 
@@ -118,7 +116,7 @@ def test_above_a_hundred_messages_the_name_is_given(owner: User) -> None:
 def test_failed_targets_are_retried(run: Run) -> None:
     becomes(run, *[TargetStatus.FAILED] * 3)
     lifecycle.settle(run.pk)
-    assert "running; 0 of 3 recipients delivered, 3 pending." in said("retry_failed", run.pk)
+    assert "running; 0 of 3 people delivered, 3 pending." in said("retry_failed", run.pk)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "run_status"])
@@ -146,10 +144,7 @@ def test_a_run_in_the_wrong_state_is_exit_code_1(command: str, owner: User) -> N
 
 
 def test_the_status_is_a_sentence(run: Run) -> None:
-    assert (
-        said("run_status", run.pk)
-        == f"Run {run.pk}, Fair: running; 0 of 3 recipients delivered, 3 pending.\n"
-    )
+    assert said("run_status", run.pk) == f"Run {run.pk}, Fair: running; 0 of 3 people delivered, 3 pending.\n"
 
 
 def while_sleeping(act: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,9 +159,7 @@ def test_watching_ends_with_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -
     while_sleeping(finish, monkeypatch)
     text = said("run_status", run.pk, watch=True)
     assert "0 of 3 sent, 0 failed" in text
-    assert text.endswith(
-        f"3 of 3 sent, 0 failed\nRun {run.pk}, Fair: success; 3 of 3 recipients delivered.\n"
-    )
+    assert text.endswith(f"3 of 3 sent, 0 failed\nRun {run.pk}, Fair: success; 3 of 3 people delivered.\n")
 
 
 def test_a_watcher_may_leave(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Stores every secret under the newest key of ENCRYPTION_KEY."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,14 +40,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--batch", type=int, default=200, help="rows per transaction (%(default)s)")
+        parser.add_argument("--json", action="store_true", help="Print JSON, for programs.")
 
-    def handle(self, *_: Any, batch: int, **__: Any) -> None:
+    def handle(self, *_: Any, batch: int, **options: Any) -> None:
         if batch < 1:
             raise CommandError("--batch must be at least 1.")
         tally = Tally()
         for model, column in encrypted_columns():
             for done in rotate(model, column, batch=batch, tally=tally):
-                self.stdout.write(f"{model._meta.label}: {done} rows seen, {tally}.")
+                if not options["json"]:
+                    self.stdout.write(f"{model._meta.label}: {done} rows seen, {tally}.")
         rotate_second_factors(tally)
         if tally.unreadable:
             raise CommandError(
@@ -54,7 +57,9 @@ class Command(BaseCommand):
                 f"stored with and run this again, or enter them anew. The others are done: {tally}."
             )
         record("keys.rotated", after={"rotated": tally.rotated})
-        self.stdout.write(self.style.SUCCESS(f"Done: {tally}. Older keys can be dropped now."))
+        facts = {"rotated": tally.rotated, "current": tally.current}
+        done_words = self.style.SUCCESS(f"Done: {tally}. Older keys can be dropped now.")
+        self.stdout.write(json.dumps(facts) if options["json"] else done_words)
 
 
 def encrypted_columns() -> Iterator[tuple[type[models.Model], str]]:

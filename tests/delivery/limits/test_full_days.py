@@ -50,14 +50,14 @@ def test_a_run_that_waits_for_a_person_pauses_and_says_why_how_far_and_what_to_d
     assert counted(run) == {"sent": 4, "pending": 2}
     slot = tomorrow_at_six()
     assert run.summary == (
-        "Daily limit reached: Anna can send no more today. 4 of 6 recipients delivered, 2 still pending. "
+        "Daily limit reached: Anna can send no more today. 4 of 6 people delivered, 2 still pending. "
         f"The rest is planned for later days, from {slot:%a} {slot.day} {slot:%b}, 06:00 ({noon_zone()}) on. "
         "Resume it to continue then. To continue today, raise the limit and resume."
     )
     assert set(run.targets.filter(status="pending").values_list("not_before", flat=True)) == {slot}
     assert (
         Notification.objects.get().body
-        == f"{run.name}: 4 of 6 recipients delivered. The daily limit is reached. Tap to resume or cancel."
+        == f"{run.name}: 4 of 6 people delivered. The daily limit is reached. Tap to resume or cancel."
     )
     account.refresh_from_db()
     assert (account.wake_at, account.waiting_for) == (None, WaitReason.PER_DAY)
@@ -93,7 +93,7 @@ def test_a_day_that_others_filled_pauses_a_run_before_its_first_message(stage: S
     serve(fired(stage, account, to=4), account)
     run = serve(fired(stage, account, to=2), account)
     assert (run.status, run.pause_reason) == ("paused", "daily_cap")
-    assert "0 of 2 recipients delivered, 2 still pending." in run.summary
+    assert "0 of 2 people delivered, 2 still pending." in run.summary
 
 
 def test_with_several_accounts_it_goes_on_until_the_last_has_nothing_to_send(stage: Stage) -> None:
@@ -169,7 +169,7 @@ class TestClosing:
         run.refresh_from_db()
         assert (run.status, run.pause_reason, run.opens_at) == ("paused", "daily_cap", None)
         assert run.summary == (
-            "Delivery window closed at 18:00 (Asia/Kuala_Lumpur). 2 of 5 recipients delivered, 3 still pending. "
+            "Delivery window closed at 18:00 (Asia/Kuala_Lumpur). 2 of 5 people delivered, 3 still pending. "
             "The account's daily limit was reached: raise it, or resume tomorrow. "
             "Resume it when you like."
         )

@@ -60,7 +60,7 @@ def test_the_run_says_so(account: Account) -> None:
     full(account)
     run.refresh_from_db()
     assert run.summary == (
-        f"{account} can send 20 messages per day: 50 recipients were moved to later days, "
+        f"{account} can send 20 messages per day: 50 people were moved to later days, "
         "the first to Thu 12 Mar, 09:00 (Europe/Berlin)."
     )
 

@@ -52,9 +52,14 @@ def test_an_end_names_what_was_not_delivered(owner: User, counts: dict[str, int]
 
 
 @pytest.mark.parametrize(
-    ("kinds", "noun"), [(["group", "group"], "groups"), (["group", "person"], "recipients")]
+    ("kinds", "noun"),
+    [
+        (["group", "group"], "groups"),
+        (["person", "person"], "people"),
+        (["group", "person"], "recipients"),
+    ],
 )
-def test_only_groups_are_called_groups(owner: User, kinds: list[str], noun: str) -> None:
+def test_groups_are_called_groups_and_people_people(owner: User, kinds: list[str], noun: str) -> None:
     run = run_of(owner, sent=2)
     for kind in kinds:
         recipient = RecipientFactory.create(owner=owner, **{kind: True} if kind == "group" else {})
