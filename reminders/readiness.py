@@ -180,11 +180,12 @@ def _about_recipients(
             "on another channel, or reached only by another account. Choose others.",
         )
     else:
-        names = ", ".join(f"{{{{ {name} }}}}" for name in needed)
+        nobodys = [name for name in needed if not _any(reminder, _complete(reachable, [name]))]
+        names = ", ".join(f"{{{{ {name} }}}}" for name in nobodys or needed)
+        whose = "No recipient has a value for" if nobodys else "Every recipient lacks a value for one of"
         yield Problem(
             step=Step.RECIPIENTS,
-            sentence=f"No recipient has a value for {names}, so nobody would get it. "
-            "Fill it in for them, or change the text.",
+            sentence=f"{whose} {names}, so nobody would get it. Fill it in for them, or change the text.",
         )
 
 

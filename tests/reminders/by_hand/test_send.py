@@ -267,13 +267,23 @@ def test_nor_is_one_whose_recipients_all_lack_a_value(owner: User) -> None:
     people = RecipientFactory.create_batch(2, owner=owner, fields={"city": ""})
     reminder = ready(owner, recipients=people)
     reminder.parts.update(text="Hello {{ name }} in {{ city }}")
-    with pytest.raises(NotReadyError, match="No recipient has a value for"):
+    with pytest.raises(NotReadyError, match=r"No recipient has a value for {{ city }}, so"):
         scheduling.schedule(reminder)
     said = {"without": "1"} | confirmed(0)
     assert "nobody would get it" in asked(send(reminder, by=owner, said=said)).why_not
     people[0].fields = {"city": "Ipoh"}
     people[0].save()
     assert scheduling.schedule(reminder).status == "scheduled"
+
+
+def test_values_that_are_missing_here_and_there_are_not_said_to_be_missing_for_all(owner: User) -> None:
+    people = [RecipientFactory.create(owner=owner, fields={name: "x"}) for name in ("city", "team")]
+    reminder = ready(owner, recipients=people)
+    reminder.parts.update(text="{{ team }} in {{ city }}")
+    with pytest.raises(
+        NotReadyError, match=r"Every recipient lacks a value for one of {{ city }}, {{ team }}"
+    ):
+        scheduling.schedule(reminder)
 
 
 def test_a_draft_is_not_sent(owner: User) -> None:
