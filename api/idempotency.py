@@ -103,21 +103,29 @@ def _known(key: ApiKey, name: str) -> StoredAnswer | None:
     return fresh.filter(key=key, name=name).first()
 
 
+# A name that is older than a day is free again: its row is used for the new request.
 RESERVE = """
-INSERT INTO api_storedanswer (key_id, name, fingerprint, status, content_type, body, created_at)
-VALUES (%s, %s, %s, 0, '', '', %s) ON CONFLICT (key_id, name) DO NOTHING
+INSERT INTO api_storedanswer AS a (key_id, name, fingerprint, status, content_type, body, created_at)
+VALUES (%(key)s, %(name)s, %(fingerprint)s, 0, '', '', %(now)s) ON CONFLICT (key_id, name) DO UPDATE
+SET fingerprint = excluded.fingerprint, status = 0, content_type = '', body = '', created_at = excluded.created_at
+WHERE a.created_at < %(old)s
+RETURNING id
 """
 
 
 def _reserve(key: ApiKey, name: str, fingerprint: str) -> StoredAnswer:
-    """Return the row of this name: a new one with status 0, or the one that an equal request has committed."""
+    """Return the row of this name: a new one with status 0, or the one that an equal request has committed.
+
+    The time to wait for locks holds for the rest of the transaction too: a request that waits longer is answered with
+    503, and can be repeated.
+    """
     now = timezone.now()
+    values = {"key": key.pk, "name": name, "fingerprint": fingerprint, "now": now, "old": now - KEPT}
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
-            StoredAnswer.objects.filter(key=key, name=name, created_at__lt=now - KEPT).delete()
-            cursor.execute(RESERVE, [key.pk, name, fingerprint, now])
-            cursor.execute("SET LOCAL lock_timeout = DEFAULT")
+            cursor.execute(RESERVE, values)
+            made = cursor.fetchone()
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise refusal(
@@ -127,7 +135,9 @@ def _reserve(key: ApiKey, name: str, fingerprint: str) -> StoredAnswer:
                 headers={"Retry-After": "5"},
             ) from error
         raise
-    return StoredAnswer.objects.get(key=key, name=name)
+    if made is None:
+        return StoredAnswer.objects.get(key=key, name=name)
+    return StoredAnswer(pk=made[0], key=key, name=name, fingerprint=fingerprint, created_at=now)
 
 
 def _again(row: StoredAnswer, fingerprint: str) -> HttpResponse:

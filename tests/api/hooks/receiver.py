@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -20,6 +20,8 @@ class Receiver:
     headers: list[dict[str, str]] = field(default_factory=list)
     most_at_once: int = 0
     slow: float = 0.0
+    drip: float = 0.0  # seconds between two bytes of an answer
+    retry_after: str = ""
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -43,7 +45,14 @@ def receiving() -> Iterator[Receiver]:
                 running[0] -= 1
                 receiver.bodies.append(body)
                 receiver.headers.append(dict(self.headers))
+            for byte in b"HTTP/1.1 200 OK\r\n" if receiver.drip else b"":
+                with suppress(OSError):
+                    self.wfile.write(bytes([byte]))
+                    self.wfile.flush()
+                time.sleep(receiver.drip)
             self.send_response(status)
+            if receiver.retry_after:
+                self.send_header("Retry-After", receiver.retry_after)
             self.end_headers()
             self.wfile.write(b"Taken." if status < 300 else b"Not now.")
 

@@ -230,6 +230,58 @@ def test_a_receiver_that_leads_elsewhere_is_not_followed(
     assert len(receiver.bodies) == 1
 
 
+def test_a_receiver_that_answers_byte_by_byte_is_left_after_its_time(
+    owner: User, webhook: Webhook, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "TIMEOUT_SECONDS", 0.3)
+    receiver.drip = 0.05
+    emit(owner, 1)
+    assert serve(webhook) == 0
+    assert "no answer" in Delivery.objects.get().answer
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [
+        ("60", 55, 60),
+        ("Fri, 01 Jan 9999 00:00:00 GMT", 21_000, 21_600),
+        ("99999999999999999999", 21_000, 21_600),
+        ("-5", 0, 0),
+        ("soon", 0, 0),
+    ],
+)
+def test_a_receiver_that_asks_for_a_pause_gets_it_within_reason(
+    owner: User, webhook: Webhook, receiver: Receiver, asked: str, least: int, most: int
+) -> None:
+    receiver.answer, receiver.retry_after = (lambda _: 429), asked
+    emit(owner, 1)
+    before = timezone.now()
+    serve(webhook)
+    webhook.refresh_from_db()
+    pause = (webhook.retry_at - before).total_seconds() if webhook.retry_at else 0
+    assert least <= pause <= most + 5
+
+
+def test_a_receiver_that_is_gone_is_switched_off_at_once(
+    owner: User, webhook: Webhook, receiver: Receiver
+) -> None:
+    receiver.answer = lambda _: 410
+    emit(owner, 1)
+    serve(webhook)
+    webhook.refresh_from_db()
+    assert webhook.switched_off_reason == "It is gone: answered 410"
+    assert "is gone (answered 410)" in Notification.objects.get(kind="webhook").body
+
+
+def test_a_shift_keeps_its_connection_and_survives_that_it_is_closed(
+    owner: User, webhook: Webhook, receiver: Receiver
+) -> None:
+    """The receiver for tests closes each connection after its answer."""
+    emit(owner, *range(9))
+    assert serve(webhook) == 9
+    assert {delivery.attempts for delivery in Delivery.objects.all()} == {1}
+
+
 def test_an_event_that_was_rolled_back_is_never_told(owner: User, webhook: Webhook) -> None:
     with transaction.atomic():
         emit(owner, 1)
