@@ -15,10 +15,12 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
+from django.core.files.storage import default_storage
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
+from redis.exceptions import RedisError
 
 from accounts.encryption import UnreadableSecretError
 from accounts.models import Account
@@ -95,7 +97,20 @@ def check(folder: Path, *, keyless: bool = False) -> Manifest:
             "all accounts could not be read. Add the old key, or enter all credentials anew after "
             "`restore --without-credentials`."
         )
+    _require_servers(manifest)
     return manifest
+
+
+def _require_servers(manifest: Manifest) -> None:
+    """Refuse while Redis or the place of the media does not answer: a restore must not stop half-way."""
+    try:
+        client().ping()
+        if manifest.files:
+            default_storage.exists(manifest.files[0].name)
+    except RedisError as error:
+        raise BadBackupError("Redis does not answer (REDIS_URL). Start it, then restore again.") from error
+    except OSError as error:
+        raise BadBackupError(f"The place of the media does not answer: {error}") from error
 
 
 def unreadable_accounts() -> list[str]:

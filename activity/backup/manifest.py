@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import Any
 NAME = "manifest.json"
 FORMAT = 1
 CHUNK = 1024 * 1024
+WORD, NUMBERED = re.compile(r"[a-z_][a-z0-9_]{0,62}"), re.compile(r"files/\d{8,}")
 
 
 class BadBackupError(Exception):
@@ -56,8 +58,8 @@ class Manifest:
         return sum(table.rows for table in self.tables)
 
     def write(self, folder: Path) -> None:
-        text = json.dumps({"format": FORMAT, **asdict(self), "at": self.at.isoformat()}, indent=1)
-        (folder / NAME).write_text(text)
+        body = {"format": FORMAT, **asdict(self), "at": self.at.isoformat()}
+        (folder / NAME).write_text(json.dumps({**body, "checksum": _checksum(body)}, indent=1))
 
 
 def read(folder: Path) -> Manifest:
@@ -68,16 +70,46 @@ def read(folder: Path) -> Manifest:
         raise BadBackupError(
             f"There is no {NAME} in {folder}: this is no backup, or one that was interrupted."
         ) from error
-    except ValueError as error:
+    except NotADirectoryError as error:
+        raise BadBackupError(
+            f"{folder} is a file. A backup of Paceline is a folder with {NAME} in it."
+        ) from error
+    except (ValueError, RecursionError) as error:
         raise BadBackupError(f"{folder / NAME} is damaged: it cannot be read.") from error
-    if isinstance(given, dict) and given.pop("format", FORMAT) > FORMAT:
+    try:
+        return _checked(given)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadBackupError(f"{folder / NAME} is damaged: something is missing in it.") from error
+
+
+def _checked(given: dict[str, Any]) -> Manifest:
+    """Return the manifest in a file; raise BadBackupError for one of a newer version, or one that somebody changed."""
+    if given.get("format", FORMAT) > FORMAT:
         raise BadBackupError(
             "The backup was made by a newer version of Paceline. Install that version first."
         )
-    try:
-        return _manifest(given)
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadBackupError(f"{folder / NAME} is damaged: something is missing in it.") from error
+    checksum = given.pop("checksum", None)  # the first versions wrote none
+    if checksum is not None and checksum != _checksum(given):
+        raise BadBackupError(f"{NAME} was changed after the backup was made. Use another backup.")
+    given.pop("format", None)
+    manifest = _manifest(given)
+    listed: list[Table | Stored] = [*manifest.tables, *manifest.files]
+    if strange := [each.file for each in listed if not _is_ours(each)]:
+        raise BadBackupError(f"{NAME} names {strange[0]!r}, which no backup has: it is not one of Paceline.")
+    return manifest
+
+
+def _is_ours(each: Table | Stored) -> bool:
+    """Return whether a file has a name that `backup` gives, so that nothing outside of it is touched."""
+    if isinstance(each, Table):
+        words = (each.name, *each.columns)
+        return each.file == f"tables/{each.name}.copy.gz" and all(WORD.fullmatch(word) for word in words)
+    inside = not each.name.startswith("/") and ".." not in each.name.split("/")
+    return NUMBERED.fullmatch(each.file) is not None and inside
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def _manifest(given: dict[str, Any]) -> Manifest:

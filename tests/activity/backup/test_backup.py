@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -21,15 +23,18 @@ from django.core.files.storage import default_storage
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
+from moto.server import ThreadedMotoServer
 
 from accounts.models import Account, Recipient, SendingStop
-from activity.backup import tables
+from activity.backup import files, tables
 from activity.backup.bring_back import check
 from activity.backup.make import backup
 from activity.backup.manifest import NAME, BadBackupError, Manifest, damaged
 from activity.backup.progress import Progress
 from audit.models import Entry
 from audit.origin import Door, Origin, coming_from
+from config.bucket import BucketStorage
+from config.redis.client import client
 from delivery.recovery import stop_sending
 from tests.config.programs import PROJECT
 from tests.factories import AccountFactory, MediaFactory, RecipientFactory, ReminderFactory, UserFactory
@@ -140,11 +145,121 @@ def test_a_folder_that_is_no_backup_is_refused_with_a_sentence(text: str, tmp_pa
         check(tmp_path)
 
 
-def test_a_backup_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+def rewritten(folder: Path, **changes: Any) -> None:
+    """Write other values into a manifest, as somebody would who also writes the right checksum."""
+    listed = folder / "backup" / NAME
+    body = json.loads(listed.read_text()) | changes
+    body.pop("checksum")
+    listed.write_text(json.dumps(body))
+
+
+def test_a_manifest_in_which_one_word_changed_is_refused(tmp_path: Path) -> None:
     made(tmp_path)
     listed = tmp_path / "backup" / NAME
-    found = json.loads(listed.read_text())
-    listed.write_text(json.dumps(found | {"migrations": [["accounts", "9999_later"]], "version": "9.9"}))
+    listed.write_text(listed.read_text().replace('"version": "', '"version": "9'))
+    with pytest.raises(BadBackupError, match="changed after the backup was made"):
+        check(tmp_path / "backup")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"files": [{"name": "a", "file": "../../etc/passwd", "size": 1, "sha256": "0"}]},
+        {"files": [{"name": "../../outside", "file": "files/00000000", "size": 1, "sha256": "0"}]},
+        {"files": [{"name": "/outside", "file": "files/00000000", "size": 1, "sha256": "0"}]},
+        {
+            "tables": [
+                {"name": "x;y", "columns": ["id"], "rows": 1, "file": "tables/x;y.copy.gz", "sha256": "0"}
+            ]
+        },
+        {"tables": [{"name": "x", "columns": ["id"], "rows": 1, "file": "/etc/passwd", "sha256": "0"}]},
+    ],
+)
+def test_a_forged_manifest_reaches_nothing_outside_of_the_folder(
+    forged: dict[str, Any], tmp_path: Path
+) -> None:
+    made(tmp_path)
+    rewritten(tmp_path, **forged)
+    with pytest.raises(BadBackupError, match="which no backup has"):
+        check(tmp_path / "backup")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100])
+def test_a_file_that_was_cut_is_refused(cut: int, tmp_path: Path) -> None:
+    made(tmp_path)
+    rows = tmp_path / "backup/tables/django_content_type.copy.gz"
+    rows.write_bytes(rows.read_bytes()[:cut])
+    with pytest.raises(BadBackupError, match=r"damaged: tables/django_content_type"):
+        check(tmp_path / "backup")
+    rows.unlink()
+    with pytest.raises(BadBackupError, match="damaged"):
+        check(tmp_path / "backup")
+
+
+def test_a_file_of_another_program_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.sql"
+    dump.write_text("-- PostgreSQL database dump")
+    with pytest.raises(BadBackupError, match=r"is a file\. A backup of Paceline is a folder"):
+        check(dump)
+
+
+def test_it_waits_for_redis_before_anything_is_changed(tmp_path: Path, settings: Any) -> None:
+    made(tmp_path)
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    client.cache_clear()
+    try:
+        with pytest.raises(BadBackupError, match="Redis does not answer"):
+            check(tmp_path / "backup")
+    finally:
+        client.cache_clear()
+
+
+def test_media_in_a_bucket_are_in_it_and_come_back_into_a_bucket(tmp_path: Path) -> None:
+    served = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    served.start()
+    host, port = served.get_host_and_port()
+    old, new = (_bucket(f"http://{host}:{port}", name, tmp_path) for name in ("old", "new"))
+    kept, gone = MediaFactory.create(), MediaFactory.create()
+    with override_storages(old):
+        old.save(kept.file.name, ContentFile(b"a picture"))
+        manifest = made(tmp_path)
+    assert [(file.name, file.size) for file in manifest.files] == [(kept.file.name, 9)]
+    assert list(manifest.missing) == [gone.file.name]
+    with override_storages(new):
+        assert check_files(tmp_path / "backup", manifest) == [kept.file.name]
+        with default_storage.open(str(kept.file.name)) as back:
+            assert back.read() == b"a picture"
+        assert check_files(tmp_path / "backup", manifest) == [kept.file.name]  # a second time changes nothing
+    served.stop()
+
+
+def _bucket(address: str, name: str, cache: Path) -> BucketStorage:
+    storage = BucketStorage(
+        cache=str(cache / name),
+        cache_mb=10,
+        bucket_name=name,
+        endpoint_url=address,
+        region_name="us-east-1",
+        access_key="key",
+        secret_key="secret",
+    )
+    storage.connection.meta.client.create_bucket(Bucket=name)
+    return storage
+
+
+@contextmanager
+def override_storages(storage: BucketStorage) -> Iterator[None]:
+    with patch.object(default_storage, "_wrapped", storage):
+        yield
+
+
+def check_files(folder: Path, manifest: Manifest) -> list[str]:
+    return list(files.bring_back(folder, list(manifest.files)))
+
+
+def test_a_backup_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    made(tmp_path)
+    rewritten(tmp_path, migrations=[["accounts", "9999_later"]], version="9.9")
     with pytest.raises(BadBackupError, match=r"version 9.9, which has the migration accounts.9999_later"):
         check(tmp_path / "backup")
 
@@ -236,3 +351,25 @@ def test_everything_comes_back_with_sending_stopped_and_a_second_restore_is_refu
     assert (again.returncode, "in use" in again.stderr) == (1, True)
     assert reminder.pk
     assert Account.objects.count() == 1
+
+
+def test_a_backup_of_an_older_version_is_brought_up_to_date(tmp_path: Path, empty: dict[str, str]) -> None:
+    """Its tables are made as they were, filled, and only then changed by the newer migrations."""
+    env = empty | {"MEDIA_ROOT": str(tmp_path / "media")}
+    older = ["notices", "0001"]
+    assert manage(env, "migrate", "--verbosity=0").returncode == 0
+    assert manage(env, "migrate", *older, "--verbosity=0").returncode == 0
+    with psycopg.connect(env["DATABASE_URL"]) as found:
+        found.execute(
+            "INSERT INTO accounts_user (username, password, is_active, is_staff, is_superuser, first_name, last_name,"
+            " email, date_joined, zone) VALUES ('anna', '', true, false, false, '', '', '', now(), '')"
+        )
+    assert manage(env, "backup", str(tmp_path / "old")).returncode == 0
+    with psycopg.connect(env["DATABASE_URL"]) as found:
+        found.execute("DROP SCHEMA public CASCADE")
+        found.execute("CREATE SCHEMA public")
+    done = manage(env, "restore", str(tmp_path / "old"))
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(env["DATABASE_URL"]) as found:
+        assert found.execute("SELECT username FROM accounts_user").fetchall() == [("anna",)]
+        assert found.execute("SELECT count(*) FROM notices_accountescalation").fetchone() == (0,)
