@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import OperationalError, connection, transaction
 from django.http import HttpRequest, HttpResponse
@@ -120,7 +121,13 @@ def _reserve(key: ApiKey, name: str, fingerprint: str) -> StoredAnswer:
     503, and can be repeated.
     """
     now = timezone.now()
-    values = {"key": key.pk, "name": name, "fingerprint": fingerprint, "now": now, "old": now - KEPT}
+    values: dict[str, Any] = {
+        "key": key.pk,
+        "name": name,
+        "fingerprint": fingerprint,
+        "now": now,
+        "old": now - KEPT,
+    }
     try:
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")

@@ -49,9 +49,10 @@ from delivery.transports.networks.allowed import allowed_networks
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 4  # requests to one receiver
+BATCH = 12  # events of one batch, while the receiver takes them: fewer statements for each
 CONNECT_SECONDS, TIMEOUT_SECONDS = 5, 15
 CLAIMED = timedelta(seconds=60)
-BUSY = timedelta(seconds=45)  # a worker that died gives its webhook back after this
+BUSY = timedelta(seconds=60)  # longer than a batch; a worker that died gives its webhook back after this
 SHIFT_SECONDS = 20.0
 LOOKED_AT = 200  # due events, to find the first of each sequence
 FAILURES_IN_A_ROW = 3
@@ -76,15 +77,16 @@ class Tried:
 
 def serve(webhook_id: int, *, rng: Random) -> int:
     """Deliver what is due for a webhook that this worker has; return how many were delivered."""
-    until, delivered = time.monotonic() + SHIFT_SECONDS, 0
+    until, delivered, most = time.monotonic() + SHIFT_SECONDS, 0, AT_ONCE
     try:
         with Posting() as posting:
             while time.monotonic() < until:
                 webhook = _still_mine(webhook_id)
-                if webhook is None or not (claimed := _claim(webhook, now=timezone.now())):
+                if webhook is None or not (claimed := _claim(webhook, most, now=timezone.now())):
                     break
                 tried = posting.post(webhook, claimed)
                 delivered += sum(each.ok for each in tried)
+                most = BATCH if all(each.ok for each in tried) else AT_ONCE
                 if not _write_down(webhook_id, tried, now=timezone.now(), rng=rng):
                     break
     finally:
@@ -121,14 +123,14 @@ RETURNING id
 """
 
 
-def _claim(webhook: Webhook, *, now: datetime) -> list[Delivery]:
+def _claim(webhook: Webhook, most: int, *, now: datetime) -> list[Delivery]:
     with connection.cursor() as cursor:
         arguments: dict[str, Any] = {
             "webhook": webhook.pk,
             "now": now,
             "again": now + CLAIMED,
             "looked_at": LOOKED_AT,
-            "most": AT_ONCE,
+            "most": most,
         }
         cursor.execute(CLAIM, arguments)
         ids = [row[0] for row in cursor.fetchall()]
@@ -164,9 +166,13 @@ class Posting:
         if self._session is None:
             self._session = open_session(networks=allowed_networks(settings.PRIVATE_NETWORKS))
         await asyncio.sleep(0.001)  # lets the loop hear of connections that were closed since the last batch
-        session = self._session
-        asked = (exchange(session, each, connect=CONNECT_SECONDS, total=TIMEOUT_SECONDS) for each in requests)
-        return list(await asyncio.gather(*asked))
+        session, free = self._session, asyncio.Semaphore(AT_ONCE)
+
+        async def ask(request: Request) -> Answer | Unanswered:
+            async with free:
+                return await exchange(session, request, connect=CONNECT_SECONDS, total=TIMEOUT_SECONDS)
+
+        return list(await asyncio.gather(*map(ask, requests)))
 
 
 def request_of(webhook: Webhook, delivery: Delivery, *, now: datetime) -> Request:
