@@ -24,6 +24,9 @@ from delivery.engine.claims import KNOWN
 
 READ_OWN_LIMITS = "delivery.read_own_limits"
 USUAL = timedelta(hours=24)  # used until the service says how long
+LONGEST = timedelta(
+    days=3660
+)  # an end beyond means "for good"; the last years of the calendar exist not in all zones
 
 HOLD = f"""
 UPDATE delivery_runtarget held SET not_before = a.first_contacts_until
@@ -55,7 +58,8 @@ def lock(account: Account, *, at: datetime, until: datetime | None) -> None:
 
     An end that the service says replaces a guessed one, also with an earlier end; a guess changes no lock that holds.
     """
-    guessed, until, now = until is None, until or at + USUAL, timezone.now()
+    guessed, now = until is None, timezone.now()
+    until = foreseeable(until or at + USUAL, now=now)
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if until <= now:
         return
@@ -75,6 +79,11 @@ def lock(account: Account, *, at: datetime, until: datetime | None) -> None:
         wakeups.wake_on_commit([account.pk])
     if before is None:
         notifications.first_contacts_locked(account)
+
+
+def foreseeable(until: datetime, *, now: datetime) -> datetime:
+    """Return an end that a service said, some years from now at the latest."""
+    return min(until, now + LONGEST)
 
 
 @transaction.atomic

@@ -26,6 +26,7 @@ from delivery.transports import base, kinds
 AGAIN_AFTER = timedelta(minutes=15)
 MOST_ACCOUNTS = 50  # of one pass
 MOST_SAID = 4_000  # characters
+MOST_TOLD = 2**31 - 1  # what its column holds
 
 
 def later(account: Account) -> None:
@@ -77,10 +78,11 @@ def _note_trouble(account: Account, trouble: str, asked_at: datetime) -> None:
 def keep(account: Account, told: base.OwnLimits, *, asked_at: datetime) -> None:
     """Store what the service said, and let it hold."""
     values = {
-        "new_chats": told.new_chats,
-        "new_chats_used": told.new_chats_used,
-        "new_chats_until": told.new_chats_until,
-        "people_per_24_hours": told.people_per_24_hours,
+        "new_chats": _kept(told.new_chats),
+        "new_chats_used": _kept(told.new_chats_used),
+        "new_chats_until": told.new_chats_until
+        and first_contacts.foreseeable(told.new_chats_until, now=asked_at),
+        "people_per_24_hours": _kept(told.people_per_24_hours),
         "said": storable(json.dumps(told.said, default=str), MOST_SAID),
         "trouble": "",
         "read_at": asked_at,
@@ -94,6 +96,11 @@ def keep(account: Account, told: base.OwnLimits, *, asked_at: datetime) -> None:
     _share_out(account)
     account_id, owner_id = account.pk, account.owner_id
     transaction.on_commit(lambda: live.account_changed(account_id, owner_id))
+
+
+def _kept(count: int | None) -> int | None:
+    """Return a number as it can be stored. A larger one is a mistake of the service, and limits nothing."""
+    return None if count is None else min(max(0, count), MOST_TOLD)
 
 
 def _share_out(account: Account) -> None:

@@ -13,6 +13,7 @@ from delivery.transports.http.reading import at, text
 CAPPED = "CAPPED"
 ENDS = ("end", "until", "expir")  # parts of the names of fields that hold an end
 ON = ("active", "locked", "enabled")  # and of those that say whether there is a lock
+LONGEST_NUMBER = 20  # digits
 MILLISECONDS = 10**11  # a larger number of seconds would be thousands of years ahead
 
 
@@ -38,7 +39,7 @@ def read(capping: object, timelock: object) -> OwnLimits:
 
 def _count(value: object) -> int | None:
     """Return a number of chats; None for -1, which is "no quota", and for anything that is no number."""
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) <= LONGEST_NUMBER:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
@@ -71,7 +72,7 @@ def _fields(found: object) -> Iterator[tuple[str, Any]]:
 def _moment(value: object) -> datetime | None:
     """Return a time in seconds or milliseconds since 1970, or as ISO 8601; None for anything else, and for 0."""
     if isinstance(value, str):
-        if not value.isdecimal():
+        if not value.isdecimal() or len(value) > LONGEST_NUMBER:
             return _iso(value)
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:

@@ -1,7 +1,7 @@
 """A service's own limits: read, kept, and held where they are stricter than ours."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -226,3 +226,24 @@ def test_the_page_shows_what_the_service_said(client: Client, owner: User, accou
     page = client.get(f"/accounts/{account.pk}/").content.decode()
     assert "12 of 40" in page
     assert "totalQuota" in page
+
+
+@pytest.mark.parametrize(
+    "far", [datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
+)
+def test_absurd_numbers_and_ends_are_kept_as_far_as_they_can_be(account: Account, far: datetime) -> None:
+    """One service that errs must not keep the limits of all other accounts from being read."""
+    said = base.OwnLimits(
+        new_chats=10**30,
+        new_chats_used=10**30,
+        new_chats_until=far,
+        people_per_24_hours=10**15,
+        locked=True,
+        locked_until=far,
+    )
+    own_limits.keep(account, said, asked_at=timezone.now())
+    account.refresh_from_db()
+    assert account.first_contacts_until is not None
+    assert account.first_contacts_until < timezone.now() + timedelta(days=3661)
+    assert new_chats.left(account, now=timezone.now()) == 0
+    assert account.service_per_24_hours == 2**31 - 1

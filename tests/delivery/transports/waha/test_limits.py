@@ -32,6 +32,7 @@ def test_a_quota_is_read_with_its_end_in_any_form(end: object) -> None:
         {"totalQuota": None},
         {"totalQuota": True},
         {"totalQuota": "many"},
+        {"totalQuota": "9" * 5000, "usedQuota": "9" * 5000, "cycleEnd": "9" * 5000},
     ],
 )
 def test_no_quota_is_none(told: Any) -> None:
