@@ -59,12 +59,24 @@ def simulate(
 
     A minute of the limits lasts `minute` seconds (MINUTE_SECONDS); `delay` returns the gap after errors.
     """
+    return together(simulate_each(senders, now=now, minute=minute, delay=delay), now=now)
+
+
+def simulate_each(
+    senders: Iterable[Sender], *, now: datetime, minute: float = 60.0, delay: Delay = adaptive_delay
+) -> list[Timeline | None]:
+    """Return the timeline of each account; None where the run has nothing for it."""
     simulations = [AccountSimulation(sender, now=now, minute=minute, delay=delay) for sender in senders]
-    timelines = [simulation.timeline() for simulation in simulations if simulation.own is not None]
+    return [simulation.timeline() if simulation.own else None for simulation in simulations]
+
+
+def together(each: Iterable[Timeline | None], *, now: datetime) -> Timeline:
+    """Return the timeline of a run from those of its accounts."""
+    timelines = [timeline for timeline in each if timeline is not None]
     if not timelines:
         return Timeline(starts_at=now, finishes_at=now)
     timeline = timelines[0] if len(timelines) == 1 else _side_by_side(timelines)
-    return replace(timeline, curve=thinned(timeline.curve))
+    return replace(timeline, curve=thinned(timeline.curve), people=thinned(timeline.people))
 
 
 def thinned(curve: Sequence[Point], most: int = MOST_POINTS) -> tuple[Point, ...]:
@@ -98,6 +110,7 @@ def _side_by_side(timelines: Sequence[Timeline]) -> Timeline:
         finishes_at=max(finishes) if len(finishes) == len(timelines) else None,
         pauses=_merged([pause for timeline in timelines for pause in timeline.pauses], curves),
         curve=_summed(curves),
+        people=_summed([thinned(timeline.people) for timeline in timelines if timeline.people]),
     )
 
 

@@ -40,7 +40,7 @@ def forecast(
         priority=reminder.priority,
         resumes_by_itself=reminder.on_close == Reminder.OnClose.RESUME,
         drip=(reminder.drip_gap_min, reminder.drip_gap_max) if reminder.drip else None,
-        scheduled=lambda until: scheduled(accounts, until=until, but=reminder.pk),
+        scheduled=lambda until: scheduled(accounts, until=until, but=reminder.pk, now=now),
         new=strangers.of_audience(reminder.pk, deal),
     )
     return foresee(plan, now=now)
@@ -54,7 +54,7 @@ def forecast_run(run: Run, *, now: datetime) -> Forecast | None:
     return forecasts.forecast(
         run,
         now=now,
-        scheduled=lambda until: scheduled(accounts, until=until, but=run.reminder_id),
+        scheduled=lambda until: scheduled(accounts, until=until, but=run.reminder_id, now=now),
     )
 
 
@@ -70,7 +70,7 @@ def _next_firing(reminder: Reminder, now: datetime) -> datetime:
 
 
 def _accounts(reminder: Reminder) -> Sequence[Account]:
-    rows = reminder.reminder_accounts.order_by("position", "id").select_related("account")
+    rows = reminder.reminder_accounts.order_by("position", "id").select_related("account__own_limits")
     return [row.account for row in rows.defer("account__credentials")]
 
 

@@ -114,10 +114,14 @@ def climb(
     end: float,
     width: float,
     height: float,
+    most: float = 0.0,
 ) -> Climb:
-    """Return the drawing from `start` to `end`: `points` are times with the number done, `spans` are shaded."""
+    """Return the drawing from `start` to `end`: `points` are times with the number done, `spans` are shaded.
+
+    `most` is the number at the top; by default the highest of `points`.
+    """
     length = (end - start) or 1.0
-    most = max((done for _, done in points), default=0) or 1.0
+    most = most or max((done for _, done in points), default=0) or 1.0
 
     def x(at: float) -> float:
         return round(min(max((at - start) / length, 0.0), 1.0) * width, 2)

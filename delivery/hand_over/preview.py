@@ -13,6 +13,7 @@ from delivery.lifecycle import window_of
 from delivery.models import Run, RunTarget
 from delivery.planning import forecasts
 from delivery.planning.forecasts import Plan, foresee
+from delivery.planning.strangers import Strangers
 from delivery.planning.words import Forecast
 from delivery.states import TargetStatus
 
@@ -106,7 +107,7 @@ def _handed_over(run: Run, split: Split, sources: Collection[int], *, now: datet
         drip=run.drip,
         run=run,
         planned=False,
-        new=lambda account, _: split.people.get(account.pk, 0),
+        new=lambda account, *_: Strangers(new=split.people.get(account.pk, 0)),
     )
     course = _course(foresee(plan, now=now))
     waiting = sum(split.left.values()) - sum(split.left[account.pk] for account in able)

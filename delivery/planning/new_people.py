@@ -20,7 +20,7 @@ from delivery.lifecycle import window_of
 from delivery.limits.lookup import effective_limits
 from delivery.limits.work_hours import hours_of
 from delivery.models import Run, RunTarget
-from delivery.pacing import WEEK_HOURS, Limits, pace_of
+from delivery.pacing import BUCKETS, WEEK_HOURS, Limits, pace_of
 from delivery.planning.diary import Diary, NoRoomError, Slot
 from delivery.planning.rolling import Rolling
 from delivery.planning.values import Allowance
@@ -29,7 +29,9 @@ from delivery.window import Window, window_start_at
 
 MOST_AT_ONCE = 50_000  # targets that one statement moves; the engine asks again for the others
 BEHIND = timedelta(milliseconds=1)  # those who may leave today follow the known ones
-A_WEEK = timedelta(hours=WEEK_HOURS)
+# The limiter frees a place a week and a part of it after the last message. A plan counts whole days, so it uses the
+# place on the day after that: on the same day it would come too early, and be moved.
+A_WEEK = timedelta(hours=WEEK_HOURS) * (BUCKETS + 1) / BUCKETS
 
 DUE = f"""
 SELECT count(*) FROM (

@@ -3,16 +3,18 @@
 There is one step per window, day and turn of a run, however many targets there are.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from zoneinfo import ZoneInfo
 
 from delivery.pacing import Limits, recovered, strictest
+from delivery.planning.arrivals import ChatsLeft, Queue
 from delivery.planning.rolling import Use
 from delivery.planning.spacing import Spacing, spacing_of
-from delivery.planning.values import Allowance, Job, Pause, PauseCause, Point, Sender, Timeline
+from delivery.planning.values import Allowance, Job, Pause, PauseCause, Point, Sender, Timeline, Who
 from delivery.window import Window, all_open_at, first_close, window_end_at
 
 LONGEST = timedelta(days=366)  # further ahead the limits are unknown
@@ -37,13 +39,19 @@ class AccountSimulation:
     def __init__(self, sender: Sender, *, now: datetime, minute: float, delay: Delay) -> None:
         self.sender = sender
         self.minute = minute
+        self.moved: set[int] = set()  # jobs that found a day full
+        self.sent: dict[str, Counter[int]] = {action: Counter() for action in sender.allowances}  # by day
         self.delay = delay
         self.jobs = sorted((job for job in sender.jobs if job.targets), key=lambda job: job.rank)
-        self.left = [job.targets for job in self.jobs]
-        self.own = next((at for at, job in enumerate(self.jobs) if job.own), None)
+        self.queues = [Queue(job) for job in self.jobs]
+        self.own = [at for at, job in enumerate(self.jobs) if job.own]
         self.slow, self.clean = sender.slow_down.factor, sender.slow_down.clean
         self.spacings = [self._spacing(job) for job in self.jobs]
         self.busy: set[int] = set()  # numbers of the days on which something is sent
+        self.met: dict[str, Counter[int]] = {
+            action: Counter() for action in sender.people
+        }  # new people by day
+        self.chats = ChatsLeft(sender.new_chats)
         self.hours = _Hours(sender.hours)
         self.uses = {
             action: [Use(rolling) for rolling in allowance.rolling]
@@ -60,29 +68,39 @@ class AccountSimulation:
         }
         self.pauses: list[Pause] = []
         self.points: list[Point] = []
+        self.people: list[Point] = []
+        self.done = 0
 
     def timeline(self) -> Timeline:
         """Return the timeline of the account's own run, until it is finished."""
-        if self.own is None:
+        if not self.own:
             return Timeline(starts_at=self.now, finishes_at=self.now)
-        while self.left[self.own] and self.now < self.ends:
-            self._step(self.own)
+        while self._own_left() and self.now < self.ends:
+            self._step()
         return Timeline(
             starts_at=self.points[0].at if self.points else None,
-            finishes_at=None if self.left[self.own] else self.points[-1].at,
+            finishes_at=None if self._own_left() else self.points[-1].at,
             pauses=tuple(self.pauses),
             curve=tuple(self.points),
+            people=tuple(self.people),
         )
 
-    def _step(self, own: int) -> None:
+    def _own_left(self) -> list[int]:
+        """Return the jobs of the run itself that have something left."""
+        return [at for at in self.own if self.queues[at].left]
+
+    def _step(self) -> None:
         """Go to the next moment at which something changes; the run that has the turn sends meanwhile."""
-        cause = self._cause(own)
-        turn = next((at for at in self._waiting() if self._chance(at) <= self.now), None)
-        until = self._until(turn)
+        chances = {at: self._chance(at) for at in self._waiting()}
+        self._note_moved(chances)
+        first = min(self._own_left(), key=lambda at: chances[at])
+        cause = self._cause(first)
+        turn = next((at for at, chance in chances.items() if chance <= self.now), None)
+        until = self._until(turn, chances)
         if turn is not None:
             until = self._serve(turn, until)
-        if turn != own:
-            self._pause(own, cause, until)
+        if turn is None or not self.jobs[turn].own:
+            self._pause(first, cause, until)
         self.now = until
         if self.now >= self.day_ends:
             self._begin_day()
@@ -90,21 +108,23 @@ class AccountSimulation:
     # Which run has the turn.
 
     def _waiting(self) -> Iterable[int]:
-        return (at for at, left in enumerate(self.left) if left)
+        return (at for at, queue in enumerate(self.queues) if queue.left)
 
     def _chance(self, at: int) -> datetime:
-        """Return the earliest moment from now on at which a run may send, by its window and its caps."""
+        """Return the earliest moment from now on at which a run may send, by its plan, its window and its caps."""
         job = self.jobs[at]
-        ready = max([self.now, job.ready_at, *self._openings(job)])
-        if self._room_today(job) == 0:
+        ready = max([self.now, self.queues[at].ready_at(self.ends), *self._openings(job)])
+        if 0 in {self._room_today(job), self._places_today(job), self._room_beside_plans(at)}:
             ready = max(ready, self.day_ends)
+        if job.who is Who.NEW_CHAT:
+            ready = self.chats.opens_at(ready)
         return self.hours.opens_at(job.window, ready)
 
-    def _until(self, turn: int | None) -> datetime:
+    def _until(self, turn: int | None, chances: Mapping[int, datetime]) -> datetime:
         """Return when another run may get the turn, or the day ends, since tomorrow's cap differs."""
         if turn is None:
-            return min([self.ends, *(self._chance(at) for at in self._waiting())])
-        before = (self._chance(at) for at in self._waiting() if at < turn)
+            return min([self.ends, *chances.values()])
+        before = (chance for at, chance in chances.items() if at < turn)
         return min([self.day_ends, self.hours.closes_at(self.jobs[turn].window, self.now), *before])
 
     def _room(self, job: Job) -> int | None:
@@ -113,9 +133,34 @@ class AccountSimulation:
         today = self._room_today(job)
         return min([*rooms, *([] if today is None else [today])], default=None)
 
+    def _places_today(self, job: Job) -> int | None:
+        """Return how many new people may still get something of a run today; None is any number."""
+        budget = self.sender.people.get(job.action)
+        if budget is None or job.who is Who.KNOWN:
+            return None
+        met = self.met[job.action]
+        room = budget.room(self.day, met)
+        return None if room is None else max(0, room - met[self.day])
+
     def _room_today(self, job: Job) -> int | None:
         room = self.rooms[job.action]
-        return None if room is None else max(0, room - self.sent_today.get(job.action, 0)) // job.parts
+        return None if room is None else max(0, room - self.sent[job.action][self.day]) // job.parts
+
+    def _room_beside_plans(self, at: int) -> int | None:
+        """Return the room of a job that found a day full: it gets what is left of later days beside planned work.
+
+        The engine moves it there (`replan.py`), and leaves planned work in its place. None is any number.
+        """
+        job = self.jobs[at]
+        allowance = self.sender.allowances[job.action]
+        if at not in self.moved or not (allowance.day_caps or allowance.rolling):
+            return None
+        entered = self.sent[job.action] + self.coming[job.action]
+        room = allowance.room(self.day, entered)
+        if room is None:
+            return None
+        mine = sum(left for when, left in self.queues[at].waiting() if self._day_of(when) == self.day)
+        return max(0, room - entered[self.day]) // job.parts + mine
 
     def _openings(self, job: Job) -> list[datetime]:
         """Return when each long span of a run's action has room for a target."""
@@ -127,9 +172,25 @@ class AccountSimulation:
         ready = max(self.now, job.ready_at)
         if self.hours.opens_at(job.window, ready) > ready:
             return PauseCause.WINDOW
+        if (full := self._full(at)) is not None:
+            return full
+        if job.who is Who.NEW_CHAT and self.chats.opens_at(ready) > ready:
+            return PauseCause.NEW_CHATS
+        if self.queues[at].ready_at(self.ends) > ready or self._places_today(job) == 0:
+            return PauseCause.PLANNED if job.who is Who.KNOWN else PauseCause.NEW_PEOPLE
+        return PauseCause.OTHER_RUNS
+
+    def _full(self, at: int) -> PauseCause | None:
+        """Return which cap of messages leaves a run no room now."""
+        job = self.jobs[at]
         if self._room_today(job) == 0:
             return PauseCause.DAILY_CAP
-        return PauseCause.SPAN_CAP if self._room(job) == 0 else PauseCause.OTHER_RUNS
+        if self._room(job) == 0:
+            return PauseCause.SPAN_CAP
+        if self._room_beside_plans(at) == 0:
+            caps = self.sender.allowances[job.action].day_caps
+            return PauseCause.DAILY_CAP if caps else PauseCause.SPAN_CAP
+        return None
 
     # Sending and waiting.
 
@@ -140,42 +201,78 @@ class AccountSimulation:
         rested = (start - stretch.next_at).total_seconds() >= spacing.memory
         before = 0 if rested else stretch.messages // job.parts
         origin = start - timedelta(seconds=spacing.at(before))
-        count = self._fitting(turn, spacing.within((until - origin).total_seconds()), before)
+        in_time = spacing.within((until - origin).total_seconds())
+        count = self._fitting(turn, in_time, before)
         if count == 0:
             return until
         last = origin + timedelta(seconds=spacing.at(before + count - 1))
         stretch.messages = (before + count) * job.parts
         stretch.next_at = origin + timedelta(seconds=spacing.at(before + count))
-        self.sent_today[job.action] = self.sent_today.get(job.action, 0) + count * job.parts
+        self.sent[job.action][self.day] += count * job.parts
         for use in self.uses[job.action]:
             use.add(start, last, count * job.parts)
         self.busy.add(self.day)
-        if turn == self.own:
-            done = job.targets - self.left[turn]
-            self.points += [Point(at=start, done=done), Point(at=last, done=done + count)]
-        self.left[turn] -= count
-        faster = self._recover(count * job.parts)
-        return last if faster or self.left[turn] == 0 or self._room(job) == 0 else until
+        self._take(turn, count)
+        self._count_people(job, last, count)
+        if job.own:
+            self._draw(job, start, last, count)
+        self._recover(count * job.parts)
+        return until if in_time is not None and count == in_time - before else last
+
+    def _take(self, turn: int, count: int) -> None:
+        """Take targets of a job, and those of them that have a time out of the plan."""
+        job, queue = self.jobs[turn], self.queues[turn]
+        queue.take(count)
+        if job.planned:
+            self.coming[job.action] = self._coming(job.action)
+
+    def _coming(self, action: str) -> Counter[int]:
+        """Return the messages planned for today and each later day; what is overdue has no place any more."""
+        coming = Counter[int]()
+        for job, queue in zip(self.jobs, self.queues, strict=True):
+            if job.planned and job.action == action:
+                for at, targets in queue.waiting():
+                    coming[max(self._day_of(at), -1)] += targets * job.parts
+        return Counter({day: count for day, count in coming.items() if day >= self.day})
+
+    def _day_of(self, at: datetime) -> int:
+        return (at.astimezone(self.zone).date() - self.today).days
+
+    def _count_people(self, job: Job, last: datetime, count: int) -> None:
+        if job.who is not Who.KNOWN and job.action in self.met:
+            self.met[job.action][self.day] += count
+        if job.who is Who.NEW_CHAT:
+            self.chats.take(last, count)
+
+    def _draw(self, job: Job, start: datetime, last: datetime, count: int) -> None:
+        """Add targets of the run itself to its curve, and new people to theirs."""
+        self.points += [Point(at=start, done=self.done), Point(at=last, done=self.done + count)]
+        self.done += count
+        if job.who is not Who.KNOWN:
+            met = self.people[-1].done if self.people else 0
+            self.people += [Point(at=start, done=met), Point(at=last, done=met + count)]
 
     def _fitting(self, turn: int, in_time: int | None, before: int) -> int:
         """Return how many targets fit the time, the day and the rest of the run, at the present pace."""
         job = self.jobs[turn]
         slowed = ceil((self.sender.slow_down.every - self.clean) / job.parts) if self.slow > 1 else None
-        bounds = [self.left[turn], self._room(job), in_time and in_time - before, slowed]
+        released = self.queues[turn].released(self.now)
+        chats = self.chats.left(self.now) if job.who is Who.NEW_CHAT else None
+        rooms = [self._room(job), self._places_today(job), self._room_beside_plans(turn)]
+        bounds = [released, *rooms, chats, in_time and in_time - before, slowed]
         return max(0, min(bound for bound in bounds if bound is not None))
 
-    def _recover(self, messages: int) -> bool:
-        """Count these messages towards the recovery of a slowed account; return whether it got faster."""
+    def _recover(self, messages: int) -> None:
+        """Count these messages towards the recovery of a slowed account."""
         slow_down = self.sender.slow_down
         if self.slow <= 1:
-            return False
+            return
         self.clean += messages
         if self.clean < slow_down.every:
-            return False
+            return
         self.slow = recovered(self.slow, self.clean, by=slow_down.by, every=slow_down.every)
         self.clean = 0
         self.spacings = [self._spacing(job) for job in self.jobs]
-        return True
 
     def _pause(self, own: int, cause: PauseCause, until: datetime) -> None:
         """Record that the run waits, or still waits. Before the run is fired nothing is recorded."""
@@ -188,18 +285,26 @@ class AccountSimulation:
         if last and last.until == at and (last.cause is cause or last.cause in FULL):
             self.pauses[-1] = replace(last, until=ends)
         else:
-            self.pauses.append(Pause(at=at, until=ends, cause=cause, done=job.targets - self.left[own]))
+            self.pauses.append(Pause(at=at, until=ends, cause=cause, done=self.done))
 
     # The clock.
 
     def _begin_day(self) -> None:
-        self.day = (self.now.astimezone(self.zone).date() - self.today).days
+        self.day = self._day_of(self.now)
         self.day_ends = window_end_at(self.sender.zone, 24, self.now)
-        self.sent_today: dict[str, int] = {}
+        self.coming = {action: self._coming(action) for action in self.sender.allowances}
         self.rooms = {
             action: replace(allowance, rolling=()).room(self.day, self.busy)
             for action, allowance in self.sender.allowances.items()
         }
+
+    def _note_moved(self, chances: Mapping[int, datetime]) -> None:
+        """Note the jobs for which neither this day nor a longer span has room before tomorrow."""
+        for at, chance in chances.items():
+            ready = max(self.now, self.jobs[at].ready_at)
+            due = ready < self.day_ends and self.queues[at].released(ready)
+            if due and chance >= self.day_ends and self._room(self.jobs[at]) == 0:
+                self.moved.add(at)
 
     def _spacing(self, job: Job) -> Spacing:
         allowance, (shortest, longest) = self.sender.allowances[job.action], job.spacing

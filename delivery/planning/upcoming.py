@@ -1,13 +1,12 @@
 """Adds scheduled runs that are not fired yet to the work of an account. Pure."""
 
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from delivery.planning.diary import Diary, NoRoomError
-from delivery.planning.values import Allowance, Job, Sender, rank_of
+from delivery.planning.values import Job, Planned, Sender, Who, rank_of
 from delivery.window import Window
 
 # The most targets that are planned one by one: they fill the days that a forecast covers.
@@ -27,10 +26,17 @@ class Upcoming:
     fires_at: datetime
     priority: int
     drip: tuple[float, float] | None = None
+    strangers: Mapping[int, int] = field(default_factory=dict)  # new people, by account
 
-    def job(self) -> Job:
+    def jobs(self, account_id: int | None) -> list[Job]:
+        """Return the work of an account, known people first."""
+        new = min(self.targets, self.strangers.get(account_id or 0, 0))
+        known = self._job(self.targets - new)
+        return [known, replace(known, targets=new, who=Who.NEW)] if new else [known]
+
+    def _job(self, targets: int) -> Job:
         return Job(
-            targets=self.targets,
+            targets=targets,
             parts=self.parts,
             action=self.action,
             window=self.window,
@@ -47,16 +53,20 @@ def joined(sender: Sender, account_id: int, upcoming: Sequence[Upcoming], *, now
     theirs = [
         each for each in upcoming if account_id in each.account_ids and each.action in sender.allowances
     ]
-    allowances = dict(sender.allowances)
-    for drip in [each for each in theirs if each.drip][:MOST_DRIPS]:
-        allowances[drip.action] = _reserving(drip, allowances[drip.action], sender, now)
-    jobs = [each.job() for each in theirs if not each.drip]
-    return replace(sender, jobs=[*sender.jobs, *jobs], allowances=allowances)
+    drips = [each for each in theirs if each.drip][:MOST_DRIPS]
+    jobs = [*sender.jobs, *(job for each in theirs if not each.drip for job in each.jobs(account_id))]
+    for drip in drips:
+        jobs += _dripping(drip, replace(sender, jobs=jobs), now)
+    return replace(sender, jobs=jobs)
 
 
-def _reserving(drip: Upcoming, allowance: Allowance, sender: Sender, now: datetime) -> Allowance:
-    """Return the allowance that is left of the days after a drip has taken its places."""
+def _dripping(drip: Upcoming, sender: Sender, now: datetime) -> list[Job]:
+    """Return the job of a drip with a time for each of its targets, beside all that has times already."""
+    allowance, (whole, *_) = sender.allowances[drip.action], drip.jobs(None)
     diary = Diary(zone=sender.zone, now=now, room=allowance.room, hours=sender.hours)
+    for job in sender.jobs:
+        for each in job.planned if job.action == drip.action else ():
+            diary.enter(max(0, diary.day_of(each.at)), each.targets * job.parts)
     try:
         times = diary.drip(
             drip.window,
@@ -67,8 +77,6 @@ def _reserving(drip: Upcoming, allowance: Allowance, sender: Sender, now: dateti
             rng=random.Random(0),
         )
     except NoRoomError:
-        return allowance
-    reserved = Counter(allowance.reserved)
-    for at in times:
-        reserved[diary.day_of(at)] += drip.parts
-    return replace(allowance, reserved=dict(reserved))
+        return []
+    planned = [Planned(at=at, targets=1) for at in times]
+    return [replace(whole, targets=len(planned), planned=planned)]

@@ -73,12 +73,29 @@ def rank_of(priority: int, fired_at: datetime) -> Rank:
 FIRST = rank_of(0, datetime.min.replace(tzinfo=UTC))
 
 
+class Who(StrEnum):
+    """The recipients of a job, by what its messages use up."""
+
+    KNOWN = "known"  # groups, and people who wrote lately
+    NEW = "new"  # new people (SPEC N1): places of the account's day and week
+    NEW_CHAT = "new_chat"  # new people to whom it never wrote: a new chat of the service's own quota, too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A number of targets that may leave from a moment on."""
+
+    at: datetime
+    targets: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The work of an account for one run. `own` is the run that the forecast is about.
+    """The work of an account for one run and one kind of recipient. `own` is of the run that the forecast is about.
 
-    `spacing` are the shortest and the longest seconds between two targets that a drip asks for by itself. `errors` is
-    the run's own error rate, once it has one; before that the account's rate is expected.
+    `spacing` are the shortest and the longest seconds between two targets that a drip asks for by itself. `planned`
+    says from when on targets may leave, in order, where they have times of their own; targets beyond it never leave.
+    `errors` is the run's own error rate, once it has one; before that the account's rate is expected.
     """
 
     targets: int
@@ -90,6 +107,8 @@ class Job:
     rank: Rank = FIRST
     errors: float | None = None
     own: bool = False
+    who: Who = Who.KNOWN
+    planned: Sequence[Planned] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +128,24 @@ AT_FULL_SPEED = SlowDown()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewChats:
+    """The new chats that a service allows (SPEC N3): `left` until `until`, then `size` in each further cycle.
+
+    None is any number. Before `locked_until` there are none.
+    """
+
+    left: int | None = None
+    until: datetime | None = None
+    size: int = 0
+    locked_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
     """An account with its runs; nothing leaves before `free_at`, nor outside its own `hours`.
 
-    Runs of the same rank go in their order here.
+    Runs of the same rank go in their order here. `people` has what is left of the limits of new people, by action; an
+    action that is not in it has none.
     """
 
     zone: str
@@ -121,6 +154,8 @@ class Sender:
     free_at: datetime | None = None
     slow_down: SlowDown = AT_FULL_SPEED
     hours: Window | None = None
+    people: Mapping[str, Allowance] = field(default_factory=dict)
+    new_chats: NewChats = NewChats()
 
 
 class PauseCause(StrEnum):
@@ -130,6 +165,9 @@ class PauseCause(StrEnum):
     DAILY_CAP = "daily_cap"  # the account has reached its daily cap
     SPAN_CAP = "span_cap"  # or the cap of 24 hours, 7 or 30 days
     OTHER_RUNS = "other_runs"  # the account serves another run first
+    NEW_PEOPLE = "new_people"  # the rest are new people, who have no place before the next days
+    NEW_CHATS = "new_chats"  # the service allows no new chats
+    PLANNED = "planned"  # the rest has later times: a drip, or work that moved off a full day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +190,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The forecast timeline of a run. No `starts_at` or `finishes_at` means not within a year."""
+    """The forecast timeline of a run. No `starts_at` or `finishes_at` means not within a year.
+
+    `people` is the curve of the new people alone; it is empty where there are none.
+    """
 
     starts_at: datetime | None
     finishes_at: datetime | None
     pauses: tuple[Pause, ...] = ()
     curve: tuple[Point, ...] = ()
+    people: tuple[Point, ...] = ()

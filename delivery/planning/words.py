@@ -127,7 +127,7 @@ class _Words:
 
     def _length(self, finishes_at: datetime) -> str:
         """Return a length such as "About 25 minutes, 29 minutes with a margin"."""
-        takes = _next_minute(finishes_at) - (self.timeline.starts_at or self.run.fires_at)
+        takes = next_minute(finishes_at) - (self.timeline.starts_at or self.run.fires_at)
         longer = timedelta(minutes=self.run.minutes)
         told, more = times.span(takes), times.span(longer)
         margin = f", {more} with a margin" if longer > takes and more != told else ""
@@ -193,12 +193,12 @@ class _Words:
         return f"Let the window end at {self.run.fitting_end}:00, or split the run into smaller ones."
 
     def _finish(self, at: datetime) -> str:
-        return self._moment(_next_minute(at))
+        return self._moment(next_minute(at))
 
     def _moment(self, at: datetime) -> str:
         return times.clock(at.astimezone(self.zone), self.now, weekday=True)
 
 
-def _next_minute(at: datetime) -> datetime:
+def next_minute(at: datetime) -> datetime:
     """Return `at` rounded up to a full minute."""
     return at + timedelta(seconds=(-at.timestamp()) % 60)

@@ -52,23 +52,15 @@ class Share:
         )
 
 
-def senders(
-    accounts: Sequence[Account], own: Mapping[int, Job], *, shares: Iterable[Share], now: datetime
-) -> list[Sender]:
-    """Return the accounts with their work, each with its own job."""
-    queues: dict[int, list[Share]] = {account.pk: [] for account in accounts}
-    for share in shares:
-        queues[share.account_id].append(share)
-    jobs = {pk: [share.job(now) for share in queue] for pk, queue in queues.items()}
-    for pk, job in own.items():
-        jobs[pk].append(job)
-    actions = {pk: {job.action for job in each} for pk, each in jobs.items()}
-    found = allowances(accounts, actions, queues, now=now)
+def senders(accounts: Sequence[Account], jobs: Mapping[int, Sequence[Job]], *, now: datetime) -> list[Sender]:
+    """Return the accounts with their work and what is left of their limits."""
+    actions = {account.pk: {job.action for job in jobs[account.pk]} for account in accounts}
+    found = allowances(accounts, actions, {account.pk: () for account in accounts}, now=now)
     return [
         Sender(
             zone=account.zone,
             allowances={action: found[account.pk, action] for action in actions[account.pk]},
-            jobs=jobs[account.pk],
+            jobs=list(jobs[account.pk]),
             free_at=max(account.held_until or now, now) + work_hours.ramp_loss(account, now=now),
             slow_down=conf.slow_down(account),
             hours=work_hours.hours_of(account),

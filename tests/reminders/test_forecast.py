@@ -33,6 +33,7 @@ pytestmark = pytest.mark.django_db
 
 BERLIN = ZoneInfo("Europe/Berlin")
 WEDNESDAY = datetime(2026, 3, 11, 10, tzinfo=BERLIN)
+LATER = WEDNESDAY + timedelta(hours=5)
 
 
 @pytest.fixture
@@ -212,9 +213,17 @@ def test_what_drips_have_planned_is_kept_free(account: Account) -> None:
     LimitFactory.create(account=account, per_day=6)
     run = under_way(account, pending=4)
     RunTargetFactory.create_batch(4, run=run, account=account, not_before=WEDNESDAY + timedelta(hours=3))
-    found = foreseen(account)
-    assert found.timeline.starts_at == WEDNESDAY
+    found = foreseen(account, fire_at=LATER)
+    assert found.timeline.starts_at == LATER
     assert [pause.done for pause in found.timeline.pauses] == [2, 8]
+
+
+def test_who_may_leave_now_does_not_wait_for_what_is_planned_for_later(account: Account) -> None:
+    """The limiter keeps no place free: the planned ones move to the next day, and go first there."""
+    LimitFactory.create(account=account, per_day=6)
+    run = under_way(account, pending=4)
+    RunTargetFactory.create_batch(4, run=run, account=account, not_before=WEDNESDAY + timedelta(hours=3))
+    assert [pause.done for pause in foreseen(account).timeline.pauses] == [6, 8]
 
 
 def test_a_slow_service_is_learned_from_the_ledger(account: Account) -> None:
@@ -355,7 +364,7 @@ def test_a_reminder_that_repeats_comes_again(account: Account) -> None:
 def test_what_a_drip_will_take_of_the_days_is_kept_free(account: Account) -> None:
     LimitFactory.create(account=account, per_day=10)
     scheduled(account, WEDNESDAY + timedelta(minutes=1), 12, drip=True, business_hours=True)
-    found = foreseen(account, recipients=20)
+    found = foreseen(account, recipients=20, fire_at=LATER)
     assert [pause.done for pause in found.timeline.pauses if pause.cause is PauseCause.DAILY_CAP] == [
         0,
         8,
@@ -379,7 +388,7 @@ def test_very_many_drips_are_foreseen_by_the_first(account: Account, monkeypatch
     LimitFactory.create(account=account, per_day=10)
     for _ in range(2):
         scheduled(account, WEDNESDAY + timedelta(minutes=1), 12, drip=True, business_hours=True)
-    found = foreseen(account, recipients=20)
+    found = foreseen(account, recipients=20, fire_at=LATER)
     assert [pause.done for pause in found.timeline.pauses if pause.cause is PauseCause.DAILY_CAP] == [5, 15]
 
 

@@ -23,6 +23,7 @@ class ForecastPlot:
     middle: str
     ends: str
     most: int
+    people: str = ""  # the line of the new people alone; empty where the forecast has none
 
 
 def draw(forecast: Forecast) -> ForecastPlot | None:
@@ -35,11 +36,14 @@ def draw(forecast: Forecast) -> ForecastPlot | None:
     points = [(point.at.timestamp(), float(point.done)) for point in forecast.timeline.curve]
     points.append((end.timestamp(), points[-1][1]))  # after the last message the line stays level
     spans = [(opens.timestamp(), closes.timestamp()) for opens, closes in _windows(forecast, start, end)]
-    drawn = climb(points, spans, start=start.timestamp(), end=end.timestamp(), width=WIDTH, height=HEIGHT)
+    frame = {"start": start.timestamp(), "end": end.timestamp(), "width": WIDTH, "height": HEIGHT}
+    drawn = climb(points, spans, **frame)
+    new = [(point.at.timestamp(), float(point.done)) for point in forecast.timeline.people]
     several = end - start > timedelta(days=1)
     zone = ZoneInfo(forecast.window.zone)
     return ForecastPlot(
         climb=drawn,
+        people=climb(new, [], **frame, most=points[-1][1]).line if new else "",
         width=WIDTH,
         height=HEIGHT,
         starts=_label(start, zone, several=several),

@@ -262,9 +262,9 @@ def test_hours_that_never_overlap_with_the_window_never_finish() -> None:
 def test_the_forecast_knows_what_the_ramp_costs(settings: Settings) -> None:
     settings.RECONNECT_RAMP_MINUTES = 10
     account = AccountFactory.create(reconnected_at=NIGHT)
-    [ready] = senders([account], {account.pk: job(1)}, shares=[], now=NIGHT)
+    [ready] = senders([account], {account.pk: [job(1)]}, now=NIGHT)
     assert ready.free_at == NIGHT + timedelta(minutes=4.5)
-    [later] = senders([account], {account.pk: job(1)}, shares=[], now=NIGHT + timedelta(minutes=10))
+    [later] = senders([account], {account.pk: [job(1)]}, now=NIGHT + timedelta(minutes=10))
     assert later.free_at == NIGHT + timedelta(minutes=10)
 
 

@@ -257,6 +257,21 @@ def test_a_run_over_days_has_a_band_for_each(owner: User) -> None:
     assert drawn.starts == "Wed 11 Mar, 06:00"
 
 
+def test_new_people_have_a_line_of_their_own(owner: User) -> None:
+    account = AccountFactory.create(owner=owner)
+    LimitFactory.create(account=account, new_per_day=1)
+    to = [*RecipientFactory.create_batch(2, owner=owner), RecipientFactory.create(owner=owner, group=True)]
+    reminder = ready(owner, accounts=[account], recipients=to)
+    drawn = draw(forecast(reminder, now=NOON, fires_at=NOON))
+    assert drawn is not None
+    assert drawn.climb.line.split()[-1].endswith(",0.0")
+    assert drawn.people.split()[-1].endswith(f",{round(160 / 3, 2)}")  # two of the three
+    account.limits.update(new_per_day=None)
+    drawn = draw(forecast(reminder, now=NOON, fires_at=NOON))
+    assert drawn is not None
+    assert drawn.people == ""
+
+
 def test_the_page_takes_as_many_queries_for_many_recipients(
     logged_in: Client, owner: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
