@@ -26,6 +26,10 @@ class HeldBackError(Exception):
     """Raised when the message must not leave any more, and did not; its text says why."""
 
 
+class NotWholeError(aiohttp.ClientConnectionError):
+    """Raised when the connection ended before the end of a message was written: no service acts on a part."""
+
+
 @contextmanager
 def looking_with(look: Look) -> Iterator[None]:
     """Call `look` before each request of a send; `look` raises HeldBackError to hold the message back."""
@@ -80,6 +84,7 @@ class LookingRequest(aiohttp.ClientRequest):
     """
 
     _held_back: HeldBackError | None = None
+    _writing: "_LookBeforeTheEnd | None" = None
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         await about_to_leave()
@@ -100,10 +105,17 @@ class LookingRequest(aiohttp.ClientRequest):
             await super().write_bytes(writer, conn, content_length)
             return
         # aiohttp has closed the connection by then; the code that waits for the answer gets that error.
+        self._writing = _LookBeforeTheEnd(writer)
         try:
-            await super().write_bytes(_LookBeforeTheEnd(writer), conn, content_length)
+            await super().write_bytes(self._writing, conn, content_length)
         except HeldBackError as error:
             self._held_back = error
+
+    def stop_short(self) -> bool:
+        """Keep the end of the body from being written, if it was not; return whether it was kept."""
+        if self._writing is None or self._held_back is not None:
+            return False
+        return self._writing.stop()
 
 
 class _LookBeforeTheEnd(AbstractStreamWriter):
@@ -112,6 +124,12 @@ class _LookBeforeTheEnd(AbstractStreamWriter):
     def __init__(self, writer: AbstractStreamWriter) -> None:
         self._writer = writer
         self._last: Piece = b""
+        self._ended = self._stopped = False
+
+    def stop(self) -> bool:
+        """Write nothing any more, unless the end was written; return whether it was not."""
+        self._stopped = not self._ended
+        return self._stopped
 
     async def write(self, chunk: Piece) -> None:
         before, self._last = self._last, chunk
@@ -120,6 +138,9 @@ class _LookBeforeTheEnd(AbstractStreamWriter):
 
     async def write_eof(self, chunk: bytes = b"") -> None:
         await about_to_leave()
+        if self._stopped:
+            raise NotWholeError
+        self._ended = True
         if self._last:
             await self._writer.write(self._last)
         await self._writer.write_eof(chunk)
@@ -154,4 +175,6 @@ async def send_once(
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         if _look.get() is None or request.method == "GET":
             raise
+        if isinstance(request, LookingRequest) and request.stop_short():
+            raise NotWholeError from error
         raise aiohttp.ClientConnectionError from error

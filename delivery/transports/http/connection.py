@@ -26,6 +26,9 @@ LENIENCIES = {
     "lenient_spaces_after_chunk_size": True,
 }
 GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+GZIP = b"\x1f\x8b"
+# The service took nothing, whatever else it meant to say: the end of its words is not needed.
+TOOK_NOTHING = frozenset({429, 503})
 
 
 class UnreadableAnswerError(aiohttp.ClientError):
@@ -110,11 +113,15 @@ class Connection(asyncio.Protocol):
         try:
             self._answer.set_result(reading.answer())
         except aiohttp.ClientError as error:
-            self._answer.set_exception(error)
+            self._fail(error)
 
     def _fail(self, error: aiohttp.ClientError) -> None:
         self.close()
-        if self._answer is not None and not self._answer.done():
+        if self._answer is None or self._answer.done():
+            return
+        if self._reading is not None and self._reading.took_nothing:
+            self._answer.set_result(self._reading.head())
+        else:
             self._answer.set_exception(error)
 
 
@@ -155,6 +162,14 @@ class _Reading:
         announced = "Content-Length" in self._headers or "Transfer-Encoding" in self._headers
         return bool(self._status) and not announced
 
+    @property
+    def took_nothing(self) -> bool:
+        return self._status in TOOK_NOTHING
+
+    def head(self) -> WholeAnswer:
+        """Return the answer without its body."""
+        return WholeAnswer(status=self._status, headers=self._headers, body=b"")
+
     def answer(self) -> WholeAnswer:
         """Return the whole answer; raise aiohttp.ClientPayloadError where it cannot be unpacked."""
         packed = self._headers.get("Content-Encoding", "").lower() in {"gzip", "x-gzip", "deflate"}
@@ -166,7 +181,7 @@ class _Reading:
         self.ends = self.ends or self.whole  # a second answer, which nobody asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.whole:
+        if not self._status:  # what follows a body in pieces (trailers) says nothing about it
             self._headers.add(name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
 
     def on_headers_complete(self) -> None:
@@ -189,11 +204,16 @@ class _Reading:
 
 
 def _unpacked(body: bytearray) -> bytes:
-    unpacking = zlib.decompressobj(GZIP_OR_ZLIB)
-    try:
-        found = unpacking.decompress(bytes(body), MAX_ANSWER_BYTES + 1)
-    except zlib.error as error:
-        raise aiohttp.ClientPayloadError("the answer cannot be unpacked") from error
-    if len(found) > MAX_ANSWER_BYTES or not unpacking.eof:
-        raise aiohttp.ClientPayloadError("the answer is too long, or was cut off")
+    """Return the content of a packed body; some servers send deflate without its frame, or gzip in several parts."""
+    framed = body[0] & 0x0F == zlib.DEFLATED or body[:2] == GZIP
+    found, rest = b"", bytes(body)
+    while rest:
+        unpacking = zlib.decompressobj(GZIP_OR_ZLIB if framed else -zlib.MAX_WBITS)
+        try:
+            found += unpacking.decompress(rest, MAX_ANSWER_BYTES + 1 - len(found))
+        except zlib.error as error:
+            raise aiohttp.ClientPayloadError("the answer cannot be unpacked") from error
+        if len(found) > MAX_ANSWER_BYTES or not unpacking.eof:
+            raise aiohttp.ClientPayloadError("the answer is too long, or was cut off")
+        rest = unpacking.unused_data if unpacking.unused_data[:2] == GZIP else b""
     return found

@@ -2,8 +2,9 @@
 
 The question behind every failure is whether the message may have gone out:
 
-- no connection (refused, no such name, TLS, connect timeout), or an answer that leads elsewhere: nothing left ->
-  Unreachable.
+- no connection (refused, no such name, TLS, connect timeout, closed before we wrote), or an answer that leads
+  elsewhere: nothing left -> Unreachable.
+- the connection ended while a file was on its way, before its end was written: nothing was acted on -> ServerError.
 - the request was written and no whole answer came (read timeout, disconnect, cut body, an answer that
   cannot be read): it may have arrived -> Unknown.
 - 500, 502, 504: the request arrived, and the service may have acted before it failed -> Unknown. With an
@@ -37,11 +38,11 @@ from delivery.outcomes import (
     Unreachable,
 )
 from delivery.transports.base import CredentialsError
-from delivery.transports.http.connection import MAX_ANSWER_BYTES, WholeAnswer
+from delivery.transports.http.connection import MAX_ANSWER_BYTES, TOOK_NOTHING, WholeAnswer
 from delivery.transports.http.pool import KEEP_ALIVE, Place, Pool
 from delivery.transports.http.reading import parsed
 from delivery.transports.http.resolver import Resolver
-from delivery.transports.leaving import LookingRequest, about_to_leave, send_once
+from delivery.transports.leaving import LookingRequest, NotWholeError, about_to_leave, send_once
 from delivery.transports.networks.addresses import BadWebAddressError, web_address
 from delivery.transports.networks.allowed import ANYWHERE, AddressNotAllowedError, AllowedNetworks
 from delivery.transports.networks.errors import Step, describe_connection_error
@@ -73,9 +74,16 @@ STATUSES: Mapping[int, Failure] = {
     429: RateLimited,
     503: ServerError,
 }
+REDIRECTS = frozenset({301, 302, 307, 308})
 FOR_EVERYBODY = frozenset({503})
 # Without the service's own words, something else answers at its address: a web server, a proxy.
 NOT_THE_SERVICE = frozenset({404, 405, 410, 421, 426})
+
+
+class ClosedAtOnceError(aiohttp.ClientConnectionError):
+    """Raised where the gateway closes each new connection before anything was written."""
+
+
 # The first match counts: subclasses come before their base classes.
 NOTHING_LEFT: Mapping[type[Exception], str] = {
     aiohttp.ConnectionTimeoutError: "no connection to the gateway within {connect:g} s",
@@ -83,6 +91,7 @@ NOTHING_LEFT: Mapping[type[Exception], str] = {
     aiohttp.ClientSSLError: "no secure connection to the gateway (TLS)",
     aiohttp.ServerFingerprintMismatch: "no secure connection to the gateway (TLS)",
     aiohttp.ClientConnectorError: "the gateway cannot be reached",
+    ClosedAtOnceError: "the gateway closes each connection at once",
     aiohttp.InvalidURL: "the address of the gateway is not valid",
     aiohttp.NonHttpUrlClientError: "the address of the gateway is not valid",
 }
@@ -224,6 +233,8 @@ async def _at_once(pool: Pool, place: Place, written: bytes, connect: float) -> 
         if connection.closed:  # during the look: nothing has left
             connection = await pool.open(place, connect=connect)
             await about_to_leave()
+        if connection.closed:
+            raise ClosedAtOnceError
         return await connection.ask(written)
     finally:
         pool.give_back(place, connection)
@@ -243,7 +254,12 @@ async def _by_aiohttp(
         timeout=timeout,
         allow_redirects=False,  # would hand the token to another host
     ) as response:
-        body = await _read(response)
+        try:
+            body = await _read(response)
+        except aiohttp.ClientPayloadError:
+            if response.status not in TOOK_NOTHING:
+                raise
+            body = b""
         return WholeAnswer(status=response.status, headers=response.headers, body=body)
 
 
@@ -281,6 +297,8 @@ def without_answer(error: Exception, *, connect: float, total: float) -> Unanswe
     for kind, reason in NOTHING_LEFT.items():
         if isinstance(error, kind):
             return Unreachable(reason=reason.format(connect=connect))
+    if isinstance(error, NotWholeError):
+        return ServerError(reason="the gateway closed the connection before it had the whole file")
     for kind, reason in MAY_HAVE_ARRIVED.items():
         if isinstance(error, kind):
             return Unknown(reason=reason.format(total=total))
@@ -296,10 +314,11 @@ def meaning(status: int, statuses: Mapping[int, Failure]) -> Failure:
     """Return the outcome of a failed status."""
     if status in statuses:
         return statuses[status]
-    if status >= 500:
-        return Unknown
-    # A redirect was not followed, so nothing was acted on: the address is wrong.
-    return Rejected if status >= 400 else Unreachable
+    if 400 <= status < 500:
+        return Rejected
+    # A redirect of the request was not followed, so nothing was acted on: the address is wrong. 303 is something else:
+    # the request was acted on, and its result is elsewhere.
+    return Unreachable if status in REDIRECTS else Unknown
 
 
 def retry_after(answer: Answer, *, now: datetime) -> float | None:

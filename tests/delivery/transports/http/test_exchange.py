@@ -222,7 +222,13 @@ def test_only_a_failure_to_connect_is_sure_that_nothing_left(error: Exception, k
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (302, Unreachable),  # the address is wrong, and was not followed
+        (301, Unreachable),  # the address is wrong, and was not followed
+        (302, Unreachable),
+        (307, Unreachable),
+        (308, Unreachable),
+        (303, Unknown),  # it was acted on, and the result is elsewhere
+        (304, Unknown),
+        (199, Unknown),
         (400, Rejected),
         (401, AccountBlocked),
         (402, AccountBlocked),
@@ -452,6 +458,40 @@ async def test_a_message_is_looked_at_again_before_its_end_however_long_it_took(
     else:
         assert isinstance(answer, Answer)
         assert len(bodies[0]) >= min(size, 2**16)
+
+
+@pytest.mark.parametrize("build", [_in_json, _in_a_form, _alone, _as_text])
+async def test_a_file_whose_end_was_never_written_was_not_acted_on(
+    build: Callable[[URL, BinaryIO], Request],
+) -> None:
+    """A proxy that allows less closes the connection in the middle; the file would end in doubt for everybody."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+
+    async def look() -> None:
+        return
+
+    async with served(handler) as url, open_session() as session:
+        with looking_with(look):
+            outcome = await exchange(session, build(url, io.BytesIO(b"x" * 2**25)), connect=1, total=5)
+    assert isinstance(outcome, ServerError if build is not _as_text else ServerError | Unknown)
+
+
+async def test_a_file_that_was_written_whole_is_in_doubt_without_an_answer() -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(_announced(head))
+        writer.transport.abort()
+
+    async def look() -> None:
+        return
+
+    async with served(handler) as url, open_session() as session:
+        with looking_with(look):
+            outcome = await exchange(session, _in_json(url, io.BytesIO(b"x" * 2**20)), connect=1, total=5)
+    assert isinstance(outcome, Unknown)
 
 
 async def test_a_file_without_a_look_leaves_as_it_is() -> None:

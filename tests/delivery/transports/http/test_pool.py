@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -163,6 +164,77 @@ async def test_a_connection_that_closes_while_the_last_look_is_under_way_is_repl
             assert isinstance(await here.send("message"), Answer)
     assert looks == 2
     assert here.server.arrived == [(1, "before"), (2, "message")]
+
+
+async def test_a_gateway_that_closes_each_connection_at_once_got_nothing() -> None:
+    """As a proxy without anything behind it does. Nothing was written, so nothing is in doubt, and nobody waits."""
+
+    async def slam(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async def look() -> None:
+        await asyncio.sleep(0.05)
+
+    async with await asyncio.start_server(slam, "127.0.0.1", 0) as listening, open_session() as session:
+        url = URL(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/send")
+        request = json_request("POST", url, headers={}, payload="message")
+        with looking_with(look):
+            async with asyncio.timeout(3):
+                outcome = await exchange(session, request, connect=1, total=30)
+    assert isinstance(outcome, Unreachable)
+
+
+RAW = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        (b"gzip", gzip.compress(b'{"i') + gzip.compress(b'd": 1}')),
+        (b"gzip", gzip.compress(b'{"id": 1}') + b"\0\0 padding"),
+        (b"deflate", zlib.compress(b'{"id": 1}')),
+        (b"deflate", RAW.compress(b'{"id": 1}') + RAW.flush()),
+    ],
+)
+async def test_a_packed_answer_is_unpacked_however_it_was_packed(coding: bytes, body: bytes) -> None:
+    head = b"HTTP/1.1 201 Created\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n" % (coding, len(body))
+    async with scene() as here:
+        here.server.answers.append(head + body)
+        answer = await here.send("message")
+    assert isinstance(answer, Answer)
+    assert answer.json() == {"id": 1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 %s\r\nRetry-After: 7\r\nContent-Length: 200\r\n\r\n{until the end",
+        b"HTTP/1.1 %s\r\nRetry-After: 7\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 %s\r\nRetry-After: 7\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nuntil the end",
+    ],
+)
+async def test_a_service_that_took_nothing_is_believed_though_its_words_are_cut_off(answer: bytes) -> None:
+    for status in (b"429 Too Many", b"503 Unavailable", b"201 Created", b"400 Bad", b"500 Broken"):
+        async with scene() as here:
+            here.server.answers.append(answer % status)
+            found = await here.send("message")
+        if status[:3] in {b"429", b"503"}:
+            assert isinstance(found, Answer)
+            assert (found.status, found.headers["Retry-After"]) == (int(status[:3]), "7")
+        else:
+            assert isinstance(found, Unknown)
+
+
+async def test_what_follows_an_answer_in_pieces_changes_nothing_of_it() -> None:
+    async with scene() as here:
+        here.server.answers.append(
+            b"HTTP/1.1 429 Slow\r\nTransfer-Encoding: chunked\r\nRetry-After: 7\r\n\r\n2\r\n{}\r\n0\r\n"
+            b"Content-Encoding: gzip\r\nRetry-After: 9999\r\n\r\n"
+        )
+        answer = await here.send("message")
+        assert isinstance(answer, Answer)
+        assert (answer.status, answer.body, answer.headers["Retry-After"]) == (429, b"{}", "7")
+        assert "Content-Encoding" not in answer.headers
 
 
 async def test_a_message_that_is_held_back_leaves_nothing_on_its_connection() -> None:
