@@ -29,22 +29,27 @@ def server() -> Iterator[tuple[Inbox, int]]:
         yield found
 
 
-def mails(count: int, accounts: list[Account], start: datetime) -> list[Entry]:
-    """Return individually written mails, each with its sender: half of them at once, the others over two weeks."""
-    half = count // 2
-    times = [start + n * MINUTE for n in range(half)]
-    times += [start + 12 * DAY * n / (count - half) + n % 9 * HOUR for n in range(count - half)]
+def mails(count: int, accounts: list[Account], start: datetime, a_day: int) -> list[Entry]:
+    """Return individually written mails, each with its sender and its time, planned as the seed's script does it.
+
+    Each account fills its first day, and then has two on each day from Monday to Friday, 25 minutes apart.
+    """
     return [
         Entry(
             own_id=f"mail-{n}",
             address=f"reader-{n}@example.com",
             subject=f"Subject {n}",
             text=f"Text {n}",
-            planned_at=at,
+            planned_at=_planned(n // len(accounts), start, a_day),
             sender=str(accounts[n % len(accounts)].pk),
         )
-        for n, at in enumerate(times)
+        for n in range(count)
     ]
+
+
+def _planned(place: int, start: datetime, a_day: int) -> datetime:
+    day, number = (0, place) if place < a_day else (1 + (place - a_day) // 2, (place - a_day) % 2)
+    return start + (day + day // 5 * 2) * DAY + number * 25 * MINUTE
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ def test_individual_mails_over_five_accounts_leave_inside_every_limit_and_in_ord
     start = next_monday(ZONE, 9)
     with time_machine.travel(start - 5 * MINUTE, tick=False) as clock:
         queue = QueueFactory.create(owner=owner, accounts=accounts, by_email=True, **BUSINESS)
-        entries = mails(count, accounts, start)
+        entries = mails(count, accounts, start, a_day)
         assert {each.took for each in put(queue, entries, source="file", by=None)} == {Took.ADDED}
         simulation = Simulation(accounts=accounts, clock=clock, port=port)
         simulation.run(until=start + 3 * DAY)
