@@ -10,6 +10,7 @@ from api.errors import handle_in
 from api.parsing import StrictParser
 from api.routes import (
     accounts,
+    approvals,
     events,
     me,
     media,
@@ -60,6 +61,7 @@ for path, router in {
     "/messages": messages.router,
     "/queues": queues.router,
     "/sources": sources.router,
+    "/approvals": approvals.router,
     "/runs": runs.router,
     "/attempts": events.attempts,
     "/replies": events.replies,

@@ -89,6 +89,13 @@ ACTIONS: Mapping[str, str] = {
     "run.retry-all": "queued failed messages again",
     "run.doubted": "marked messages as unconfirmed after a restore",
     "run.replanned": "moved planned messages",
+    # approval by a second person
+    "approval.asked": "asked for approval",
+    "approval.approved": "approved",
+    "approval.refused": "refused to approve",
+    "approval.withdrawn": "took a request for approval back",
+    "approval.number": "changed above how many recipients approval is needed",
+    "account.approval": "changed whether an account needs approval",
     # recipients
     "recipient.added": "added a recipient",
     "recipient.changed": "changed a recipient",

@@ -28,6 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/", include("delivery.pages.urls")),
     path("sending/", sending, name="sending"),
     path("activity/", include("activity.pages.urls")),
+    path("approvals/", include("activity.pages.approval_urls")),
     path("audit/", include("activity.pages.audit_urls")),
     path("notifications/settings/", include("notices.pages.urls")),
     path("notifications/", include("activity.pages.notification_urls")),

@@ -23,6 +23,7 @@ from delivery import conf, items
 from delivery.items import Content, NewTarget
 from delivery.models import RunTarget
 from delivery.overdue import overdue_before
+from queues import approval
 from queues.entries import (
     Entry,
     EntryError,
@@ -119,6 +120,8 @@ def put(queue: Queue, entries: Sequence[Entry], *, source: str, by: User | None)
     if not taking.choice.accounts:
         raise NotPossibleError(f"{queue} has no account to send from. Choose one first.")
     _check_each(taking)
+    new = [entry.own_id not in taking.known for _, entry in taking.open()]
+    approval.require(queue, taking=len(new), adding=sum(new))
     if any(taking.open()):
         targets = RunTarget.objects.filter(pk__in=[item.target_id for item in taking.known.values()])
         known = list(targets.values_list("run_id", flat=True))

@@ -7,12 +7,13 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Account, Role, User
+from accounts.models import Account, Approval, Role, User
 from accounts.roles import owners_for
 from audit.record import record
 from delivery import lifecycle
 from delivery.models import Run
 from delivery.states import IllegalMoveError, PauseReason, RunStatus
+from queues import approval
 from queues.actions import locked
 from queues.models import Queue, QueueAccount
 from queues.runs import runs_of
@@ -103,6 +104,12 @@ def resume(queue: Queue, *, by: User | None) -> tuple[Queue, list[str]]:
             except IllegalMoveError as error:
                 refusals.append(str(error))
     return queue, refusals
+
+
+@transaction.atomic
+def ask_approval(queue: Queue, *, by: User) -> Approval:
+    """Ask a second person to approve the queue as it is."""
+    return approval.ask_for(locked(queue, by), by=by)
 
 
 @transaction.atomic

@@ -8,7 +8,7 @@ class RemindersConfig(AppConfig):
     def ready(self) -> None:
         from reminders import periodic  # noqa: PLC0415 - models are ready only now
 
-        for job in (periodic.plan_firing, periodic.plan_follow_ups):
+        for job in (periodic.plan_firing, periodic.plan_approvals, periodic.plan_follow_ups):
             post_migrate.connect(
                 lambda job=job, **_: job(), sender=self, weak=False, dispatch_uid=job.__name__
             )

@@ -7,12 +7,14 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Account, Role, User
+from accounts.approvals.requests import close_of
+from accounts.models import Account, Approval, Role, User
 from accounts.models.account import Action, Channel
 from accounts.roles import owners_for, require_touch
 from audit.record import record
 from delivery.models import Run
 from delivery.wordings import VARIABLE, cut
+from reminders.approvals.asking import after_edit
 from reminders.models import FollowUpStep, Part, Reminder, ReminderAccount
 
 NAME_LENGTH = 40
@@ -97,7 +99,7 @@ def duplicate(reminder: Reminder, *, by: User) -> Reminder:
     require_touch(reminder, by, Role.WRITE)
     copied = {name: getattr(reminder, name) for name in COPIED}
     copy = Reminder.objects.create(
-        owner=reminder.owner, name=f"Copy of {reminder}"[: NAME_LENGTH * 3], **copied
+        owner=reminder.owner, name=f"Copy of {reminder}"[: NAME_LENGTH * 3], edited_by=by, **copied
     )
     Part.objects.bulk_create(
         [
@@ -150,6 +152,7 @@ def archive(reminder: Reminder, *, by: User) -> Reminder:
         raise NotPossibleError(f"{reminder} is still scheduled. Switch it off first, then archive it.")
     if Run.objects.open().filter(reminder=reminder).exists():
         raise NotPossibleError(f"{reminder} has a run under way. Wait for its end, or cancel it first.")
+    close_of(reminder.pk, [Approval.Kind.REMINDER, Approval.Kind.SEND])
     reminder.archived_at = reminder.archived_at or timezone.now()
     reminder.save(update_fields=["archived_at", "updated_at"])
     record("reminder.archived", reminder, by=by)
@@ -201,4 +204,7 @@ def locked_to_edit(reminder: Reminder, *, by: User) -> Reminder:
     """
     locked = Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
     require_touch(locked, by, locked.role_to_edit)
+    if locked.edited_by_id != by.pk:
+        Reminder.objects.filter(pk=reminder.pk).update(edited_by=by)
+    after_edit(locked, by=by)
     return locked

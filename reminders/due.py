@@ -6,7 +6,8 @@ ever comes back, the database refuses a second run for it.
 
 1. Check whether anything is due, or any run waits behind another: one query, and usually that is all.
 2. Choose a batch, owners in turn, and lock it, skipping reminders that another tick holds.
-3. Decide for each: fire, fire late, record as missed, skip or queue behind a run that is still open.
+3. Decide for each: fire, fire late, record as missed, skip or queue behind a run that is still open; what needs a
+   second person and was not approved is recorded as skipped.
 4. Make all runs and records of the batch together, and set the reminders to their next moments.
 5. If that fails, handle the batch one by one: a reminder that cannot be handled stays due, delays no other, and is
    recorded as missed when it is too late for it.
@@ -32,6 +33,7 @@ from delivery.fanout import Firing, make_runs, record_skipped
 from delivery.models import Run
 from delivery.window import BadWindowError
 from reminders import sentences
+from reminders.approvals import due_moments
 from reminders.fire import freeze, load_for_freezing
 from reminders.models import Reminder
 from reminders.moments import Backlog, BadCronError, backlog, next_moment
@@ -167,12 +169,22 @@ def handle(reminders: Sequence[Reminder], now: datetime) -> None:
     dues = [due for reminder in reminders if (due := _look_at(reminder, now)) is not None]
     missed = record_skipped(_new([_missed(due) for due in dues if due.backlog.missed]))
     going = _runs_going(due.reminder.pk for due in dues)
-    fired = _new([_fired(due, going.get(due.reminder.pk, [])) for due in dues if due.backlog.fires])
+    held = due_moments.held([due.reminder for due in dues if due.backlog.fires])
+    fired = _new(
+        [
+            _fired(due, going.get(due.reminder.pk, []), held.get(due.reminder.pk, ""))
+            for due in dues
+            if due.backlog.fires
+        ]
+    )
     skipped = record_skipped([firing for firing in fired if firing.why_not])
     make_runs([firing for firing in fired if not firing.why_not])
     Reminder.objects.bulk_update(reminders, ["status", "next_fire_at"])
     notifications.moments_missed(missed)
     notifications.moments_skipped(skipped)
+    if held:
+        due_at = {firing.reminder_id: firing.due_at for firing in fired if firing.why_not}
+        due_moments.passed(reminders, held, due_at)
 
 
 def lateness_limit() -> timedelta:
@@ -215,9 +227,14 @@ def _missed(due: Due) -> Firing:
     return freeze(due.reminder, due_at=due.backlog.last_missed, why_not=why)
 
 
-def _fired(due: Due, going: Sequence[Run]) -> Firing:
-    """Return the firing, or its record when runs in `going` are in the way. At most one run waits for another."""
+def _fired(due: Due, going: Sequence[Run], held: str) -> Firing:
+    """Return the firing, or its record when runs in `going` are in the way, or nobody approved it.
+
+    At most one run waits for another.
+    """
     reminder, moment = due.reminder, due.backlog.fires
+    if held:
+        return freeze(reminder, due_at=moment, why_not=held)
     passing = reminder.on_paused == Reminder.OnPaused.RUN
     ahead = [run for run in going if not (passing and run.waits_for_a_person)]
     if not ahead:

@@ -13,6 +13,15 @@ def plan_firing() -> None:
     )
 
 
+def plan_approvals() -> None:
+    plan(
+        "Paceline's approvals",
+        task="reminders.end_approvals",
+        description="Ends requests for approval that nobody decided in time, and tells about them.",
+        every=60,
+    )
+
+
 def plan_follow_ups() -> None:
     plan(
         "Paceline's follow-ups",

@@ -10,9 +10,11 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.approvals.requests import close_of
 from accounts.models import Role, User
 from accounts.roles import require_touch
 from audit.record import differing, record, stored, values_of
+from reminders.approvals.asking import Kind, ask_to_schedule
 from reminders.drafts import locked_to_edit
 from reminders.models import Reminder
 from reminders.moments import has_moment, next_moment
@@ -41,6 +43,8 @@ def schedule(reminder: Reminder, *, by: User | None = None) -> Reminder:
     reminder.save(update_fields=["status", "next_fire_at", "updated_at"])
     if before["status"] != ON:
         record("reminder.scheduled", reminder, by=by, before=before, after=told(reminder))
+    if reminder.schedule != Reminder.Schedule.BY_HAND:
+        ask_to_schedule(reminder, by=by)
     return reminder
 
 
@@ -76,6 +80,7 @@ def switch_off(reminder: Reminder, *, by: User | None = None) -> Reminder:
         record("reminder.switched_off", reminder, by=by, before={"next_fire_at": reminder.next_fire_at})
         reminder.status, reminder.next_fire_at = Reminder.Status.OFF, None
         reminder.save(update_fields=["status", "next_fire_at", "updated_at"])
+    close_of(reminder.pk, [Kind.REMINDER, Kind.SEND])
     return reminder
 
 

@@ -1,5 +1,8 @@
 """Celery tasks of reminders. Each takes ids and makes one call."""
 
+from django.utils import timezone
+
+from accounts.approvals import requests
 from config.celery import app
 from delivery.engine import clock_reading
 from delivery.inbound import store
@@ -12,6 +15,11 @@ from reminders.follow_ups import tick as follow_ups
 def fire_due() -> None:
     if not clock_reading.why_not():
         due.tick()
+
+
+@app.task(name="reminders.end_approvals", expires=50)
+def end_approvals() -> None:
+    requests.expire_all(timezone.now())
 
 
 @app.task(name=store.WORK)

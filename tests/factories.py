@@ -20,6 +20,8 @@ from factory.helpers import post_generation
 from accounts.models import (
     Account,
     AddressAlias,
+    Approval,
+    ApprovalNumber,
     ConsentChange,
     Contact,
     Delivery,
@@ -256,6 +258,36 @@ class SendingStopFactory(Factory[SendingStop]):
 
     class Params:
         ended = Trait(ended_at=now())
+
+
+class ApprovalNumberFactory(Factory[ApprovalNumber]):
+    class Meta:
+        model = ApprovalNumber
+
+    owner = SubFactory(OperatorFactory)
+    above = 2
+
+
+class ApprovalFactory(Factory[Approval]):
+    """A request that waits to lift the owner's number, which nobody asked for."""
+
+    class Meta:
+        model = Approval
+
+    class Params:
+        approved = Trait(state=Approval.State.APPROVED, decided_at=now())
+        refused = Trait(state=Approval.State.REFUSED, decided_at=now(), reason="Not this week.")
+        of_reminder = Trait(
+            kind=Approval.Kind.REMINDER,
+            reminder=LazyAttribute(lambda made: ReminderFactory.create(owner=made.owner)),
+        )
+
+    owner = SubFactory(OperatorFactory)
+    kind = Approval.Kind.LOOSEN
+    title = Sequence(lambda n: f"Request {n}")
+    why = "Nobody makes this less strict alone."
+    content = "c" * 32
+    said = LazyFunction(lambda: {"above": None})
 
 
 class TagFactory(Factory[Tag]):

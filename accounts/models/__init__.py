@@ -1,4 +1,5 @@
 from accounts.models.account import Account, Limit
+from accounts.models.approval import Approval, ApprovalNumber
 from accounts.models.contact import Contact
 from accounts.models.health import HealthChange
 from accounts.models.importing import Import, ImportRow
@@ -15,6 +16,8 @@ from accounts.models.webhook import Delivery, ResultFeed, Webhook
 __all__ = [
     "Account",
     "AddressAlias",
+    "Approval",
+    "ApprovalNumber",
     "ConsentChange",
     "Contact",
     "Delivery",

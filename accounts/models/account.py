@@ -186,6 +186,13 @@ class Account(models.Model):
     warmup_clean_days = models.PositiveIntegerField(default=0, editable=False)
     warmup_counted_on = models.DateField(null=True, blank=True, editable=False)
 
+    needs_approval = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="A second person has to approve what it sends.",
+    )
+
     # Written by the engine.
     wake_at = models.DateTimeField(null=True, blank=True, editable=False)
     waiting_for = models.CharField(max_length=20, blank=True, editable=False)

@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.access import user_of
 from accounts.models import Account, Recipient, Role, User
 from accounts.roles import touchable, visible
+from activity.pages.approvals import waiting_for
 from activity.pages.hours import last_day
 from activity.pages.use import nearest_to_their_limits
 from delivery.models import Run
@@ -124,7 +125,10 @@ def overview(user: User) -> dict[str, Any]:
     running = [*_newest(Run.objects.canceling(), user)[: SHOWN + 1], *going][: SHOWN + 1]
     mine = _touched(Run.objects.all(), user, [run.pk for run in paused + missed + unconfirmed])
     remedies = allowed_actions(stopped, user)
+    approvals = waiting_for(user, most=SHOWN)
+    asked = any(decides for _, decides in approvals)
     return {
+        "approvals": approvals,
         "paused": paused,
         "missed": missed,
         "unconfirmed": unconfirmed,
@@ -132,10 +136,11 @@ def overview(user: User) -> dict[str, Any]:
         "whys": account_state.whys(stopped, now=now) if stopped else {},
         "run_remedies": remedies_of_all(paused[:SHOWN], user),
         "remedies": remedies,
-        "calm": not (paused or missed or unconfirmed or stopped),
+        "calm": not (paused or missed or unconfirmed or stopped or approvals),
         "mine": mine,
         # Somebody who may only read is not told to decide.
-        "decides": bool(mine or remedies) or not (paused or missed or unconfirmed or stopped),
+        "decides": bool(mine or remedies or asked)
+        or not (paused or missed or unconfirmed or stopped or approvals),
         "running": running,
         "senders": _first_senders(running[:SHOWN]),
         "coming": _coming(user),

@@ -1,4 +1,4 @@
-"""The buttons Resume and Cancel of a browser notification, which work without a page and without a login.
+"""The buttons of a browser notification, which work without a page and without a login.
 
 Each button has an address that does one thing, once, for one person. The address is signed, and valid for two days and
 only while the run is as it was when the notification was made. An action that asks first answers with its question as a
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 
 from accounts.models import User
 from activity.models import Notification
+from activity.pages import push_approvals
 from delivery.models import Run
 from delivery.run_actions import ACTIONS, Question, perform
 from delivery.states import RunStatus
@@ -33,7 +34,9 @@ class RefusedError(Exception):
 
 
 def offered(made: Notification) -> Mapping[str, str]:
-    """Return the addresses of the buttons by verb: for a notification of a run that waits, and no other."""
+    """Return the addresses of the buttons by verb: for a run or a request that waits, and for nothing else."""
+    if made.kind == Notification.Kind.APPROVAL:
+        return push_approvals.offered(made, SALT)
     if made.kind not in ASKS or made.run is None:
         return {}
     return {verb: address(made.run, made.owner_id, verb) for verb in VERBS}
@@ -61,8 +64,13 @@ def _act(token: str) -> dict[str, Any]:
         said = signing.loads(token, salt=SALT, max_age=SECONDS)
     except signing.BadSignature:
         raise RefusedError("This button is too old. Open Paceline to continue.") from None
-    run = Run.objects.filter(pk=said["run"]).first()
     user = User.objects.filter(pk=said["user"], is_active=True).first()
+    if "approval" in said and user is not None:
+        try:
+            return push_approvals.act(said, user, SALT)
+        except push_approvals.REFUSALS as refusal:
+            raise RefusedError(str(refusal)) from refusal
+    run = Run.objects.filter(pk=said.get("run")).first()
     if run is None or user is None:
         raise RefusedError("The run or your login no longer exists.")
     if run.shown_status != RunStatus.PAUSED or _state(run) != said["stands"]:

@@ -23,10 +23,16 @@ def answer(runs: Sequence[Run], body: HandOver, *, of: int | None, by: User) -> 
         previews = [_shown(each) for each in found.previews]
         return HandOverShown(done=False, moved=0, told=[], refused=list(found.refused), previews=previews)
     report = hand_over_all(runs, wish, by=by)
-    if report.refused and not report.done:
+    if report.refused and not report.done and not report.waiting:
         raise refusal(409, "wrong-state", " ".join(report.refused))
-    told, refused = list(report.told), list(report.refused)
-    return HandOverShown(done=True, moved=report.moved, told=told, refused=refused, previews=[])
+    return HandOverShown(
+        done=True,
+        moved=report.moved,
+        told=list(report.told),
+        refused=list(report.refused),
+        waiting=list(report.waiting),
+        previews=[],
+    )
 
 
 def _shown(found: Preview) -> PreviewShown:

@@ -118,7 +118,10 @@ def plan_items(request: HttpRequest, pk: Path[Id], body: ItemsPlanned) -> ItemsD
 def act_on_queue(
     request: HttpRequest, pk: Path[Id], verb: Path[QueueVerb], body: Confirmed | None = None
 ) -> QueueShown:
-    """Pause or resume a queue, or cancel all its items that have not left, which has to be confirmed."""
+    """Pause or resume a queue, or cancel all its items that have not left, which has to be confirmed.
+
+    Or ask a second person to approve the queue, where it needs that: see /approvals.
+    """
     queue, by = touched(Queue.objects.all(), request, pk, Role.SEND), person_of(request)
     if verb == "cancel" and not (body and body.confirmed):
         left = _queues([queue])[0].to_send
@@ -129,6 +132,8 @@ def act_on_queue(
             steering.pause(queue, by=by)
         elif verb == "resume":
             steering.resume(queue, by=by)
+        elif verb == "ask-approval":
+            steering.ask_approval(queue, by=by)
         else:
             steering.cancel(queue, by=by)
     except NotPossibleError as error:

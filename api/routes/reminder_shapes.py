@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from accounts.models import Approval
 from api import leaving
 from api.schemas.base import Leaving
 from api.schemas.reminders import (
@@ -24,6 +25,7 @@ from delivery.audience import Audience
 from delivery.planning.words import Forecast
 from reminders import audience as choosing
 from reminders import headcount
+from reminders.approvals import asking
 from reminders.message import typed_of
 from reminders.models import Part, Reminder
 from reminders.readiness import problems
@@ -63,6 +65,7 @@ def detail(reminder: Reminder) -> ReminderDetail:
         tags=[tag.name for tag in reminder.tags.order_by("name")],
         recipients=choosing.named(reminder),
         problems=missing,
+        approval=_approval(reminder),
     )
 
 
@@ -112,6 +115,18 @@ def fired(reminder: Reminder, reached: Audience, foreseen: Forecast, *, run: Run
         audience=audience(reminder, reached),
         forecast=told,
     )
+
+
+def waits(told: Fired, approval: Approval) -> Fired:
+    """Return the answer for a firing that a second person has to approve first."""
+    sentence = f"Nothing is sent yet. {approval.why} It is sent as soon as somebody approves it."
+    changed = {"dry_run": False, "approval": approval.pk, "leaves_at": None, "waiting_for": "approval"}
+    return told.model_copy(update=changed | {"sentence": sentence})
+
+
+def _approval(reminder: Reminder) -> int | None:
+    waiting = asking.waiting_for(reminder, Approval.Kind.REMINDER)
+    return waiting.pk if waiting is not None else None
 
 
 def _facts(reminder: Reminder) -> dict[str, Any]:

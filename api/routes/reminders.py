@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Path, Query, Router, Status
 
-from accounts.models import Account, Recipient, Role, Tag
+from accounts.models import Account, Approval, Recipient, Role, Tag
 from accounts.roles import require_touch, visible
 from api.access import MANAGE, READ, SEND, STEER, person_of, require_scope
 from api.paging import page
@@ -138,7 +138,10 @@ def show_content(request: HttpRequest, pk: Path[Id]) -> ContentShown:
 
 @router.post("/{int:pk}/schedule", response=ReminderDetail, auth=SEND)
 def schedule(request: HttpRequest, pk: Path[Id], body: ScheduleGiven | None = None) -> ReminderDetail:
-    """Switch it on as it is saved. Everything that is missing is in `errors`."""
+    """Switch it on as it is saved. Everything that is missing is in `errors`.
+
+    Where a second person has to approve it, `approval` is the request: it is sent only if that is approved in time.
+    """
     reminder, by = touched(_rows(), request, pk, Role.SEND), person_of(request)
     if body is not None and body.content:
         require_content(reminder, body.content, by=by)
@@ -155,7 +158,10 @@ def switch_off(request: HttpRequest, pk: Path[Id]) -> ReminderDetail:
 
 @router.post("/{int:pk}/fire", response=Fired, auth=SEND)
 def fire_reminder(request: HttpRequest, pk: Path[Id], body: FireGiven | None = None) -> Fired:
-    """Send it now, inside its delivery hours; or say in a dry run what would happen, and change nothing."""
+    """Send it now, inside its delivery hours; or say in a dry run what would happen, and change nothing.
+
+    Where a second person has to approve it, there is no run yet: `approval` is the request that it waits for.
+    """
     reminder, asked, now = touched(_rows(), request, pk, Role.SEND), body or FireGiven(), timezone.now()
     reached = headcount(reminder)
     foreseen = forecast(reminder, now=now, fires_at=now, reached=reached)
@@ -171,6 +177,8 @@ def fire_reminder(request: HttpRequest, pk: Path[Id], body: FireGiven | None = N
     found = send(reminder, by=person_of(request), said=_said(asked))
     if isinstance(found, LastLook):
         raise _unconfirmed(found)
+    if isinstance(found, Approval):
+        return shapes.waits(shapes.fired(reminder, reached, foreseen, run=None), found)
     return shapes.fired(reminder, reached, foreseen, run=run_shapes.detail(found))
 
 

@@ -11,7 +11,7 @@ ItemStateWord = Literal[
     "waiting", "planned", "sending", "sent", "returned", "failed", "in_doubt", "skipped", "withdrawn"
 ]
 TookWord = Literal["added", "changed", "unchanged", "begun", "withdrawn", "refused"]
-QueueVerb = Literal["pause", "resume", "cancel"]
+QueueVerb = Literal["pause", "resume", "cancel", "ask-approval"]
 Pace = Literal["planned", "steady"]
 OwnId = Annotated[str, Field(min_length=1, max_length=200)]
 LongText = Annotated[str, Field(max_length=65_536)]

@@ -90,6 +90,9 @@ class ReminderDetail(ReminderShown):
     tags: list[str]
     recipients: int = Field(description="How many are chosen one by one; those of tags come on top.")
     problems: list[StepProblem]
+    approval: int | None = Field(
+        description="The request in /approvals that its next time waits for: without it, that time passes."
+    )
 
 
 class ReminderGiven(Asked):
@@ -233,6 +236,10 @@ class Fired(Leaving):
 
     dry_run: bool
     run: RunShown | None
+    approval: int | None = Field(
+        default=None,
+        description="The request in /approvals that it waits for: a second person has to approve it.",
+    )
     audience: AudienceShown
     forecast: ForecastShown
 

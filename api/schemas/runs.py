@@ -126,6 +126,10 @@ class HandOverShown(Shown):
     moved: int
     told: list[str] = Field(description="A sentence for each run that was handed over.")
     refused: list[str] = Field(description="A sentence for each run that was not.")
+    waiting: list[str] = Field(
+        default=[],
+        description="A sentence for each run that a second person has to approve first, at /approvals.",
+    )
     previews: list[PreviewShown] = Field(description="Where nothing was done: what would be.")
 
 

@@ -154,7 +154,10 @@ def fire(paceline: Paceline, options: Namespace) -> None:
     decide(options, f"Send it to {number_:,} recipients now?")
     body = {"content": content, "number": number_, "without_short": options.without_short}
     done = paceline.post(f"{path}/fire", body | ({"again": options.again} if options.again else {}))
-    say_json(done) if options.json else say(f"It is run {done['run']['id']}. {done['sentence']}")
+    if options.json:
+        say_json(done)
+        return
+    say(f"It is run {done['run']['id']}. {done['sentence']}" if done["run"] else done["sentence"])
 
 
 def _message(options: Namespace, texts: list[str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from accounts.roles import require_touch
 from audit.record import record
 from delivery import live
 from delivery.engine import wakeups
+from delivery.hand_over import approval
 from delivery.hand_over.split import Split, Wish, count, move
 from delivery.lifecycle.day_caps import ready_at
 from delivery.lifecycle.steps import WrongStateError, announce_later, go_on, locked, serve, state_of
@@ -42,8 +43,11 @@ class HandedOver:
 
 
 @transaction.atomic
-def hand_over(run: Run, wish: Wish, *, by: User | None = None) -> HandedOver:
-    """Move what may move of a run; raise WrongStateError where nothing does."""
+def hand_over(run: Run, wish: Wish, *, by: User | None = None, most: int | None = None) -> HandedOver:
+    """Move what may move of a run; raise WrongStateError where nothing does.
+
+    Raise NeedsApprovalError where a second person has to approve first; `most` is how many messages somebody approved.
+    """
     if by is not None:
         require_touch(run, by, Role.SEND)
     run = locked(run)
@@ -54,6 +58,7 @@ def hand_over(run: Run, wish: Wish, *, by: User | None = None) -> HandedOver:
     split = count(run, wish, sources, now=now)
     if not split.moved:
         raise WrongStateError(f"Nothing of run {run.pk} can move to these accounts. Choose others.")
+    approval.require(run, wish, split, accounts, most=most)
     move(run, wish, sources, now=now)
     run.changed_by = by
     record(

@@ -51,6 +51,8 @@ def answer(request: HttpRequest, work: Work) -> HttpResponse:
         report = hand_over_all(work.runs, wish, by=person)
         for sentence in report.told:
             messages.success(request, sentence)
+        for sentence in report.waiting:
+            messages.info(request, sentence)
         for sentence in report.refused:
             messages.warning(request, sentence)
         return redirect(work.back)

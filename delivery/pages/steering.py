@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import seen, touched, user_of
+from accounts.approvals import strictness
 from accounts.models import Account, Role
 from delivery import lifecycle
 from delivery.models import RunAccount
@@ -30,6 +31,23 @@ def pause(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     return _do(request, pk, lifecycle.start_account, "Resumed. The account can send again.")
+
+
+@login_required
+@require_POST
+def approval(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let everything that the account sends need approval; or ask a second person to lift that."""
+    account, by = touched(Account.objects.select_related("owner"), request, pk, Role.MANAGE), user_of(request)
+    try:
+        if account.needs_approval:
+            waits = strictness.ask_to_lift(account, by=by)
+            messages.info(request, "Nobody makes this less strict alone: it waits for approval now.")
+            return redirect("approvals:page", waits.pk)
+        strictness.mark(account, by=by)
+        messages.success(request, "Everything that this account sends needs approval from now on.")
+    except strictness.StrictnessError as error:
+        messages.error(request, str(error))
+    return redirect("accounts:page", pk)
 
 
 @login_required

@@ -16,6 +16,7 @@ urlpatterns = [
     path("<int:pk>/pause/", steering.pause, name="pause"),
     path("<int:pk>/resume/", steering.resume, name="resume"),
     path("<int:pk>/hand-over/", hand_over.of_account, name="hand_over"),
+    path("<int:pk>/approval/", steering.approval, name="approval"),
     path("<int:pk>/connect/", steering.connect, name="connect"),
     path("<int:pk>/check/", steering.check, name="check"),
     path("<int:pk>/domain/", steering.check_domain, name="check_domain"),

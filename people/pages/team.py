@@ -18,6 +18,8 @@ from accounts.models import Role, TeamMate, User
 from accounts.roles import owners_for
 from people import leaving, mails, team
 from people.models import Invitation
+from people.pages import approval
+from people.pages.approval import owner_of, team_address
 from people.pages.forms import HandOverForm, InviteForm, RoleForm
 from people.team import TeamError
 
@@ -37,12 +39,12 @@ class Sent:
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
     """Show the team, and invite. The address of an invitation that was not mailed is shown once."""
-    owner, sent = _owner(request), None
+    owner, sent = owner_of(request), None
     form = InviteForm(posted(request))
     if form.is_valid():
         sent = _invite(request, owner, form)
         if sent is not None and not sent.address:
-            return redirect(_address(request, owner))
+            return redirect(team_address(request, owner))
     return _page(request, owner, form=InviteForm() if sent else form, sent=sent)
 
 
@@ -54,7 +56,7 @@ def change_role(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         team.change_role(mate, Role(form.cleaned_data["role"]), by=by)
         messages.success(request, f"{mate.mate} has the role {mate.get_role_display()} now.")
-    return redirect(_address(request, mate.owner))
+    return redirect(team_address(request, mate.owner))
 
 
 @never_cache
@@ -74,7 +76,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
         else f"{mate.mate} was removed. Their access ended at once."
     )
     messages.success(request, done)
-    return redirect("people:team" if leaves else _address(request, mate.owner))
+    return redirect("people:team" if leaves else team_address(request, mate.owner))
 
 
 @login_required
@@ -86,7 +88,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     invitation = get_object_or_404(rows, pk=pk)
     team.withdraw(invitation, by=user_of(request))
     messages.success(request, f"The invitation of {invitation.email} no longer works.")
-    return redirect(_address(request, invitation.owner))
+    return redirect(team_address(request, invitation.owner))
 
 
 @never_cache
@@ -108,15 +110,6 @@ def hand_over(request: HttpRequest) -> HttpResponse:
             messages.success(request, f"{to} goes on with everything of yours. You are logged out.")
             return redirect("login")
     return render(request, "people/hand_over.html", {"form": form})
-
-
-def _owner(request: HttpRequest) -> User:
-    """Return whose team the page shows: one's own, or that of an owner who lets the person manage."""
-    asked = request.GET.get("of", "")
-    person = user_of(request)
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 19) or int(asked) == person.pk:
-        return person
-    return get_object_or_404(owners_for(person, Role.MANAGE), pk=int(asked))
 
 
 def _mate(request: HttpRequest, pk: int) -> TeamMate:
@@ -159,10 +152,6 @@ def _page(request: HttpRequest, owner: User, *, form: InviteForm, sent: Sent | N
         "teams": person.teams.select_related("owner").order_by("owner__username")[:MOST_SHOWN],
         "managed": others.order_by("username")[:MOST_SHOWN],
         "mails": mails.is_ready(),
+        "approval": approval.card(owner, person),
     }
     return render(request, "people/team.html", context)
-
-
-def _address(request: HttpRequest, owner: User) -> str:
-    here = reverse("people:team")
-    return here if owner.pk == user_of(request).pk else f"{here}?of={owner.pk}"

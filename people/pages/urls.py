@@ -1,6 +1,6 @@
 from django.urls import path
 
-from people.pages import email, join, me, recover, team
+from people.pages import approval, email, join, me, recover, team
 
 app_name = "people"
 urlpatterns = [
@@ -10,6 +10,7 @@ urlpatterns = [
     path("me/sessions/end/", me.log_out_everywhere, name="end_sessions"),
     path("people/<int:pk>/login/", recover.recover, name="recover"),
     path("team/", team.page, name="team"),
+    path("team/approval/", approval.save, name="approval"),
     path("team/hand-over/", team.hand_over, name="hand_over"),
     path("team/<int:pk>/role/", team.change_role, name="role"),
     path("team/<int:pk>/remove/", team.remove, name="remove"),

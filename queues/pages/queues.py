@@ -1,6 +1,7 @@
 """The list of queues, one queue with its items, its settings, and what is done to many of its items at once."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -20,7 +21,7 @@ from delivery.models import Run
 from delivery.planning.forecasts import forecast
 from delivery.planning.words import Forecast
 from delivery.states import OPEN_RUN
-from queues import steering
+from queues import approval, steering
 from queues.actions import replan, withdraw
 from queues.models import Item, Queue
 from queues.pages.forms import QueueForm, ReplanForm
@@ -121,9 +122,20 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "runs": [(run, _forecast(run)) for run in open_runs],
         "may_touch": may_touch(queue, request.user, Role.SEND),
         "replan": ReplanForm(),
+        "approval": _approval(queue),
         "sources": queue.sources.defer("credentials").order_by("pk"),
     }
     return render(request, "queues/page.html", context)
+
+
+def _approval(queue: Queue) -> dict[str, Any]:
+    """Return whether a second person has to approve the queue, and the request that waits."""
+    why = approval.why_needed(queue)
+    return {
+        "why": why,
+        "approved": bool(why) and approval.is_approved(queue),
+        "waits": approval.waiting(queue),
+    }
 
 
 def _forecast(run: Run) -> Forecast | None:
@@ -179,6 +191,10 @@ def steer(request: HttpRequest, pk: int) -> HttpResponse:
         elif step == "cancel":
             left = _waiting([queue]).get(queue.carrier_id, 0)
             return render(request, "queues/cancel.html", {"queue": queue, "left": left})
+        elif step == "ask-approval":
+            waits = steering.ask_approval(queue, by=user)
+            messages.info(request, "Somebody else has to approve the queue now.")
+            return redirect("approvals:page", waits.pk)
         elif step in STEPS:
             do, done = STEPS[step]
             do(queue, by=user)

@@ -1,5 +1,5 @@
 """Administration of reminders and their messages."""
 
-from reminders.admin import reminders
+from reminders.admin import approvals, reminders
 
-__all__ = ["reminders"]
+__all__ = ["approvals", "reminders"]

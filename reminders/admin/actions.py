@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.admin.actions import MOST_AT_ONCE, Button, Question, confirmed
 from accounts.admin.archiving import Archiving
+from accounts.models import Approval
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import scheduling
@@ -76,3 +77,5 @@ def _fire(reminder: Reminder, *, by: Any) -> None:
     found = send(reminder, by=by, said=said)
     if isinstance(found, LastLook):
         raise NothingToSendError(found.why_not)
+    if isinstance(found, Approval):
+        raise NothingToSendError(f"It waits for approval. {found.why}")

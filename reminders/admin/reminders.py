@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from accounts.access import user_of
 from accounts.admin.archiving import ArchivedFilter
 from accounts.admin.lists import list_link, moment_column, pill_column
 from accounts.admin.roles import KeptAdmin, RoleAdmin, RoleInline, ViewAdmin
@@ -23,6 +24,7 @@ from delivery.models import Run
 from delivery.pages.days_field import SendDaysField
 from delivery.window import day_names, zone_of
 from reminders.admin.actions import ReminderMoves
+from reminders.admin.asks_again import AsksAgain, changed_by
 from reminders.calendar.next_firings import rhythm
 from reminders.form_fields import WallClockField
 from reminders.models import FollowUp, FollowUpStep, Media, Part, Reminder, ReminderAccount
@@ -179,6 +181,7 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Check that a scheduled reminder can still be sent. Staff may save it anyway, with a warning."""
         super().save_related(request, form, formsets, change)
+        changed_by(form.instance, user_of(request))
         try:
             reschedule(form.instance)
         except NotReadyError as error:
@@ -189,7 +192,7 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
 
 
 @admin.register(Part)
-class PartAdmin(RoleAdmin[Part]):
+class PartAdmin(AsksAgain, RoleAdmin[Part]):
     list_display = ("__str__", "reminder", "role", "kind", "excerpt", "media")
     list_filter = ("role", "kind")
     list_select_related = ("reminder", "media")
@@ -205,7 +208,7 @@ class PartAdmin(RoleAdmin[Part]):
 
 
 @admin.register(ReminderAccount)
-class ReminderAccountAdmin(RoleAdmin[ReminderAccount]):
+class ReminderAccountAdmin(AsksAgain, RoleAdmin[ReminderAccount]):
     list_display = ("reminder", "account", "position")
     list_select_related = ("reminder", "account")
     unread = ("account__credentials",)
@@ -234,7 +237,7 @@ class MediaAdmin(ViewAdmin[Media]):
 
 
 @admin.register(FollowUpStep)
-class FollowUpStepAdmin(RoleAdmin[FollowUpStep]):
+class FollowUpStepAdmin(AsksAgain, RoleAdmin[FollowUpStep]):
     list_display = ("__str__", "reminder", "position", "after_hours", "urgency")
     list_filter = ("urgency",)
     list_select_related = ("reminder",)

@@ -17,6 +17,7 @@ from delivery.fanout import Firing, make_run
 from delivery.models import Run, RunTarget
 from delivery.parts import FrozenPart
 from delivery.states import TargetStatus
+from reminders.approvals.asking import held_conversations
 from reminders.conversations.answered import answered_by
 from reminders.fire import continue_conversation, frozen
 from reminders.models import Part, Reminder
@@ -80,6 +81,7 @@ def _why_not(first: RunTarget, recipient: Recipient, said_at: datetime) -> str:
         (recipient.blocked_at, "blocked"),
         (recipient.undeliverable_at, "undeliverable"),
         (first.returned_at, "the first one was returned"),
+        (held_conversations([reminder.pk]), "changed without approval"),
         (recipient.archived_at, "no longer reachable"),
     )
     return next((why for holds, why in reasons if holds), "")

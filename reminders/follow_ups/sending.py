@@ -4,7 +4,7 @@ A recipient has at most one on its way, so nobody gets a fourth while the third 
 """
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Window
@@ -15,6 +15,7 @@ from delivery.fanout import Firing, make_runs
 from delivery.models import Run, RunTarget
 from delivery.parts import FrozenPart, all_wordings
 from delivery.states import SETTLED_TARGET, TargetStatus
+from reminders.approvals.asking import held_conversations
 from reminders.conversations.answered import spoke_since, when_left
 from reminders.fire import continue_conversation
 from reminders.follow_ups import queue, rules, senders
@@ -22,6 +23,7 @@ from reminders.follow_ups.rules import Reason
 from reminders.models import FollowUp, FollowUpStep, Reminder
 
 BATCH = 500
+ASKED_AGAIN = timedelta(minutes=5)  # follow-ups that wait for an approval
 Status = FollowUp.Status
 
 
@@ -32,7 +34,7 @@ def send_due(*, now: datetime | None = None) -> int:
     queue.lock()
     going: dict[int, list[FollowUp]] = {}
     removed, busy = Counter[str](), set[int]()
-    for follow_up in _due(now):
+    for follow_up in _approved(_due(now), now):
         if follow_up.recipient_id in busy:
             continue  # one at a time: this one is sent when the other is settled
         if reason := _why_not(follow_up, now):
@@ -76,6 +78,15 @@ def _due(now: datetime) -> list[FollowUp]:
     on_its_way = FollowUp.objects.filter(recipient=OuterRef("recipient"), status=Status.SENDING)
     due = FollowUp.objects.filter(~Exists(on_its_way), status=Status.QUEUED, due_at__lte=now)
     return _locked(due)
+
+
+def _approved(found: list[FollowUp], now: datetime) -> list[FollowUp]:
+    """Return those whose reminder was not changed since somebody approved it; the others are asked about later."""
+    held = held_conversations(list({each.target.run.reminder_id for each in found}))
+    waits = [each for each in found if each.target.run.reminder_id in held]
+    if waits:
+        FollowUp.objects.filter(pk__in=[each.pk for each in waits]).update(due_at=now + ASKED_AGAIN)
+    return [each for each in found if each.target.run.reminder_id not in held]
 
 
 def _locked(rows: QuerySet[FollowUp]) -> list[FollowUp]:

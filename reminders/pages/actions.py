@@ -11,9 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.access import seen, touched, user_of
-from accounts.models import Role
+from accounts.models import Approval, Role
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
+from delivery.models import Run
 from reminders import drafts, scheduling
 from reminders.by_hand.last_look import LastLook, last_look
 from reminders.by_hand.send import send
@@ -95,7 +96,19 @@ def fire_now(request: HttpRequest, pk: int) -> HttpResponse:
     except (NothingToSendError, WrongStateError) as error:
         messages.error(request, str(error))
         return redirect("reminders:page", pk)
-    return look_page(request, found) if isinstance(found, LastLook) else redirect("runs:page", found.pk)
+    return after_send(request, found)
+
+
+def after_send(request: HttpRequest, found: Run | LastLook | Approval) -> HttpResponse:
+    """Lead to the run; or ask what a person has to answer, or show what waits for a second person."""
+    if isinstance(found, LastLook):
+        return look_page(request, found)
+    if isinstance(found, Approval):
+        messages.info(
+            request, f"Nothing is sent yet. {found.why} It is sent as soon as somebody approves it."
+        )
+        return redirect("approvals:page", found.pk)
+    return redirect("runs:page", found.pk)
 
 
 def look_page(request: HttpRequest, look: LastLook) -> HttpResponse:

@@ -15,6 +15,7 @@ from delivery.progress import progress_of_all
 from delivery.states import RunStatus
 from delivery.window import day_names
 from reminders import preview
+from reminders.approvals.asking import to_show
 from reminders.conversations.recent import replies_to_reminder
 from reminders.headcount import headcount
 from reminders.message import typed_of
@@ -65,6 +66,7 @@ def reminder(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "reminder": found,
         "may": may,
+        "approvals": to_show(found),
         "may_edit": may.write if found.status == Reminder.Status.DRAFT else may.send,
         "paused": [run for run in open_runs if run.shown_status == RunStatus.PAUSED],
         "running": progress_of_all([run for run in open_runs if run.shown_status != RunStatus.PAUSED]),

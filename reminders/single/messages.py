@@ -113,6 +113,11 @@ def _about_accounts(letter: Letter) -> str:
             return f"{account} does not reach {recipient}: it is on another channel. Choose another account."
         if account.archived_at is not None:
             return f"{account} is archived. Unarchive it first, or choose another account."
+        if account.needs_approval:
+            return (
+                f"Everything from {account} needs approval, and a single message cannot wait for it. "
+                "Send a reminder to this recipient, or choose another account."
+            )
     if recipient.account_id and recipient.account_id not in {account.pk for account in letter.accounts}:
         return f"{recipient} is reached only by another account. Choose that one."
     return ""

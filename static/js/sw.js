@@ -1,7 +1,7 @@
 // The service worker: shows what web push brings, and does what the buttons on a notification say.
 // Served at /sw.js, so that it may open every page.
 const ICON = "/static/icons/mark.svg";
-const TITLES = { resume: "Resume", cancel: "Cancel", confirm: "Cancel run" };
+const TITLES = { resume: "Resume", cancel: "Cancel", confirm: "Cancel run", approve: "Approve", refuse: "Refuse" };
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));

@@ -6,10 +6,12 @@ import pytest
 from django.db.models import F, Model
 from django.utils import timezone
 
-from accounts.models import Account
+from accounts.models import Account, Approval
 from tests.factories import (
     AccountFactory,
     AddressAliasFactory,
+    ApprovalFactory,
+    ApprovalNumberFactory,
     ConsentChangeFactory,
     ContactFactory,
     DeliveryFactory,
@@ -56,6 +58,11 @@ def two_accounts_on_one_session() -> Attempt:
     return lambda: Account.objects.filter(pk=other.pk).update(session_key="a" * 64)
 
 
+def approved_by_who_asked() -> Attempt:
+    asked = ApprovalFactory.create(approved=True, asked_by=UserFactory.create())
+    return lambda: Approval.objects.filter(pk=asked.pk).update(decided_by=F("asked_by"))
+
+
 REFUSALS = [
     changed(
         "a webhook for an unknown event", "webhook_events_known", WebhookFactory, events=["run.exploded"]
@@ -76,6 +83,33 @@ REFUSALS = [
     changed("a team mate with an unknown role", "teammate_role_known", TeamMateFactory, role="rule"),
     changed("a team mate with an unknown access", "teammate_access_known", TeamMateFactory, access="rule"),
     doubled("two open stops of one owner", "sending_stop_one_at_a_time", SendingStopFactory, "owner"),
+    # Approvals
+    changed("a number of no recipients", "approval_number_positive", ApprovalNumberFactory, above=0),
+    doubled(
+        "two numbers of one owner", "accounts_approvalnumber_owner_id_key", ApprovalNumberFactory, "owner"
+    ),
+    changed("a request of an unknown kind", "approval_kind_known", ApprovalFactory, kind="wish"),
+    changed("a request in an unknown state", "approval_state_known", ApprovalFactory, state="asleep"),
+    changed("a decision at no time", "approval_decided_at_a_time", ApprovalFactory, state="approved"),
+    Refusal(
+        sentence="a request that is approved by who asked",
+        constraint="approval_by_a_second_person",
+        prepare=approved_by_who_asked,
+    ),
+    changed(
+        "a refusal without a reason",
+        "approval_refused_with_a_reason",
+        ApprovalFactory,
+        {"approved": True},
+        state="refused",
+    ),
+    doubled(
+        "two requests that wait about one reminder",
+        "approval_one_waits",
+        ApprovalFactory,
+        "reminder",
+        of_reminder=True,
+    ),
     # Accounts
     doubled(
         "two accounts of one owner and channel with one name",

@@ -27,6 +27,7 @@ from tests.api.things import Route, Things, routes
 from tests.config.programs import PROJECT
 from tests.factories import (
     AccountFactory,
+    ApprovalFactory,
     DeliveryFactory,
     ImportFactory,
     ItemFactory,
@@ -178,6 +179,7 @@ class World:
         self.delivery = DeliveryFactory.create(webhook=webhook).pk
         item = ItemFactory.create(queue__owner=owner, target__recipient=recipient, target__run__pending=1)
         self.rows = {
+            "approvals": ApprovalFactory.create(owner=owner).pk,
             "queues:item": item.pk,
             "queues:import": QueueImportFactory.create(queue=item.queue, done=True).pk,
             "queues": item.queue_id,

@@ -8,6 +8,7 @@ from accounts.models import User
 from api.site import api
 from tests.factories import (
     AccountFactory,
+    ApprovalFactory,
     DeliveryFactory,
     InboundFactory,
     ItemFactory,
@@ -83,6 +84,7 @@ class Things:
             "replies": InboundFactory.create(account=account, recipient=recipient).pk,
             "webhooks": (webhook := WebhookFactory.create(owner=self.owner)).pk,
             "delivery": DeliveryFactory.create(webhook=webhook).pk,
+            "approvals": ApprovalFactory.create(owner=self.owner).pk,
         }
 
     def address(self, route: Route) -> str:
@@ -122,6 +124,8 @@ class Things:
         yield "PATCH /recipients/{pk}", {"name": "Another name"}
         yield "POST /recipients/{pk}/{action}", {"how": "They asked by phone."}
         yield "POST /recipients/{pk}/erase", {"confirmed": True}
+        yield "POST /approvals/{pk}/approve", {"content": "c" * 32}
+        yield "POST /approvals/{pk}/refuse", {"content": "c" * 32, "reason": "Not this week."}
         yield "POST /tags", {"name": "New", "owner": self.owner.pk}
         yield "PATCH /tags/{pk}", {"name": "Renamed"}
         yield "POST /tags/{pk}/recipients", {"add": [ids["recipients"]]}

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 
 from accounts.access import seen
 from accounts.downloads import csv_response
-from accounts.models import Role
+from accounts.models import Approval, Role
 from accounts.roles import may_touch
 from activity.pages.runs import results
 from activity.pages.runs.target_list import target_list
@@ -38,6 +38,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "actions": suiting(found),
         "hands_over": found.status in OPEN_RUN and found.canceled_at is None and found.pending > 0,
         "target_actions": list(TARGET_ACTIONS.values()),
+        "approvals": Approval.objects.waiting().filter(run=found),
         "targets": listed,
         "page": listed.page,
         "replies": replies_to_run(found),

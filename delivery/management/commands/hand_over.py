@@ -40,9 +40,15 @@ class Command(BaseCommand):
             return
         report = hand_over_all(runs, wish, by=by)
         live.flush()
-        facts = {"done": True, "moved": report.moved, "told": report.told, "refused": report.refused}
-        say(self, options, "\n".join(report.told), facts)
-        if report.refused or not report.done:
+        facts = {
+            "done": True,
+            "moved": report.moved,
+            "told": report.told,
+            "refused": report.refused,
+            "waiting": report.waiting,
+        }
+        say(self, options, "\n".join([*report.told, *report.waiting]), facts)
+        if report.refused or not (report.done or report.waiting):
             raise CommandError("\n".join(report.refused) or "There is nothing to hand over.", returncode=1)
 
     def _show(self, found: Look, options: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from accounts.models import Approval
 from delivery import live
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
@@ -40,6 +41,10 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=1) from error
         if isinstance(found, LastLook):
             raise CommandError(_asked(found), returncode=1)
+        if isinstance(found, Approval):
+            text = f"Nothing is sent yet: it waits for approval (request {found.pk}). {found.why}"
+            say(self, options, text, {"approval": found.pk, "why": found.why})
+            return
         live.flush()
         say(self, options, describe(found), facts(found))
         if not options["json"] and found.may_be_undone and found.undo_until is not None:

@@ -12,18 +12,18 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import user_of
-from accounts.models import Role
+from accounts.models import Approval, Role
 from accounts.roles import may_touch
 from delivery.fanout import NothingToSendError
 from delivery.lifecycle import WrongStateError
 from reminders import scheduling
-from reminders.by_hand.last_look import LastLook
+from reminders.approvals.asking import waiting_for
 from reminders.by_hand.send import send
 from reminders.fire import key_of
 from reminders.forecast import forecast
 from reminders.headcount import headcount
 from reminders.models import Reminder
-from reminders.pages.actions import look_page
+from reminders.pages.actions import after_send
 from reminders.pages.editing import edited
 from reminders.pages.wizard import trial
 from reminders.pages.wizard.checklist import button, checklist
@@ -68,16 +68,15 @@ def _let_go(request: HttpRequest, reminder: Reminder) -> HttpResponse:
         reminder = scheduling.schedule(reminder, by=by)
         if sends:
             key = key_of(request.POST.get("key", ""))
-            found = send(reminder, by=by, said=request.POST, key=key)
-            return (
-                look_page(request, found) if isinstance(found, LastLook) else redirect("runs:page", found.pk)
-            )
+            return after_send(request, send(reminder, by=by, said=request.POST, key=key))
     except (NotReadyError, NothingToSendError, WrongStateError) as error:
         messages.error(request, str(error))
         return redirect("reminders:review", reminder.pk)
     manual = reminder.schedule == Reminder.Schedule.BY_HAND
     done = f"{reminder} is saved. Press “Send now” to send it." if manual else f"{reminder} is scheduled."
     messages.success(request, done)
+    if waits := waiting_for(reminder, Approval.Kind.REMINDER):
+        messages.info(request, f"It is sent only if somebody approves it before. {waits.why}")
     return redirect("reminders:page", reminder.pk)
 
 

@@ -10,7 +10,7 @@ import time_machine
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Approval, User
 from delivery import conf, lifecycle
 from delivery.audience import RECEIVED
 from delivery.fanout import NothingToSendError
@@ -55,12 +55,12 @@ def ready(owner: User, **values: Any) -> Reminder:
     return ReminderFactory.create(owner=owner, **defaults | values)
 
 
-def sent(found: Run | LastLook) -> Run:
+def sent(found: Run | LastLook | Approval) -> Run:
     assert isinstance(found, Run)
     return found
 
 
-def asked(found: Run | LastLook) -> LastLook:
+def asked(found: Run | LastLook | Approval) -> LastLook:
     assert isinstance(found, LastLook)
     assert not Run.objects.filter(status__in=["queued", "running"]).exists()
     return found

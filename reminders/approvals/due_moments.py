@@ -1,0 +1,74 @@
+"""Holds due moments that nobody approved (SPEC K3). The tick asks once for a batch of reminders.
+
+1. Where neither the owner nor an account of any of them asks for a second person, that is all: one query.
+2. Of the others, compare what would leave with what was approved. What differs is not sent: the moment is recorded as
+   skipped with the reason, which tells the owner.
+3. Tell who asked and who could have approved. A request for a moment that was the only one ends; for the next moments
+   of the others there is one that waits.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from accounts.approvals import needs
+from accounts.approvals.requests import address_of, deciders_of, expire, tell_outcome
+from accounts.models import Approval
+from activity.components.times import dated
+from delivery.window import zone_of
+from reminders.approvals.asking import Kind, ask_to_schedule, need_of, waiting_for
+from reminders.approvals.content import content_of
+from reminders.models import Reminder
+
+
+def held(reminders: Sequence[Reminder]) -> dict[int, str]:
+    """Return why reminders that are due may not leave, by their id. Their accounts have been read."""
+    numbers = needs.numbers_of({reminder.owner_id for reminder in reminders}) if reminders else {}
+    asked = [each for each in reminders if each.owner_id in numbers or _has_marked_account(each)]
+    found = ((each.pk, _why_held(each, numbers.get(each.owner_id))) for each in asked)
+    return {pk: why for pk, why in found if why}
+
+
+def passed(reminders: Iterable[Reminder], whys: Mapping[int, str], moments: Mapping[int, object]) -> None:
+    """Tell that moments passed without an approval, and ask for the next ones."""
+    for reminder in reminders:
+        if reminder.pk not in whys or moments.get(reminder.pk) is None:
+            continue
+        waits = waiting_for(reminder, Kind.REMINDER)
+        if waits is None and reminder.next_fire_at is not None:
+            waits = ask_to_schedule(reminder, by=reminder.edited_by)
+        if waits is not None:
+            _tell(reminder, waits, f"{moments[reminder.pk]}")
+
+
+def _why_held(reminder: Reminder, above: int | None) -> str:
+    need = need_of(reminder, above)
+    if not need:
+        return ""
+    content = content_of(reminder)
+    if needs.is_approved(reminder.pk, [Kind.REMINDER], content=content, recipients=need.recipients):
+        return ""
+    waits = waiting_for(reminder, Kind.REMINDER)
+    told = "Nobody approved it in time." if waits else "It was not approved as it is now."
+    return f"Not sent: {need.why} {told}"
+
+
+def _tell(reminder: Reminder, waits: Approval, moment: str) -> None:
+    """Tell who asked and who could have approved; the skipped run tells the owner."""
+    if reminder.next_fire_at is None:
+        words = f"Its time passed, and nothing was sent. Schedule {reminder} again for another time."
+        expire(waits, body=words, but=reminder.owner_id)
+        return
+    at = dated(reminder.next_fire_at, zone_of(reminder.zone))
+    people = {waits.asked_by_id, *(each.pk for each in deciders_of(waits))} - {reminder.owner_id, None}
+    for pk in people:
+        tell_outcome(
+            waits,
+            [pk],
+            title=f"Not sent: {reminder}",
+            body=f"Nobody had approved it. Approve it before {at}, when it is due next.",
+            url=address_of(waits),
+            key=f"approval:{waits.pk}:passed:{moment}",
+        )
+
+
+def _has_marked_account(reminder: Reminder) -> bool:
+    return any(share.account.needs_approval for share in reminder.reminder_accounts.all())
