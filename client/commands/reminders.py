@@ -15,6 +15,7 @@ from client.printing import complain, say, say_json, table, when
 
 COLUMNS = {"id": "ID", "name": "Name", "status": "Status", "next_fire_at": "Next", "sentence": "When"}
 DAYS = "mon,tue,wed,thu,fri,sat,sun"
+UNAPPROVED = "Somebody else has to approve it before that; until then nothing is sent."
 Out = Callable[[str], None]
 
 
@@ -127,7 +128,8 @@ def schedule(paceline: Paceline, options: Namespace) -> None:
         return
     decide(options, f"Schedule “{reminder['name']}”?")
     done = paceline.post(f"{path}/schedule", {"content": content})
-    say_json(done) if options.json else say(f"Scheduled. {done['sentence']}")
+    waits = f" {UNAPPROVED}" if done.get("approval") else ""
+    say_json(done) if options.json else say(f"Scheduled. {done['sentence']}{waits}")
 
 
 def fire(paceline: Paceline, options: Namespace) -> None:
