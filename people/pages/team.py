@@ -67,7 +67,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     mate, by = _mate(request, pk), user_of(request)
     leaves = mate.mate_id == by.pk
     if request.method != "POST":
-        back = reverse("people:team") if leaves else _address(request, mate.owner)
+        back = reverse("people:team") if leaves else team_address(request, mate.owner)
         return render(request, "people/remove.html", {"each": mate, "leaves": leaves, "back": back})
     team.remove(mate, by=by)
     done = (
