@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0033_items_in_webhooks'),
+        ('accounts', '0034_trouble_kind_since'),
         ('delivery', '0030_shares_that_wait'),
         ('reminders', '0009_last_editors'),
     ]
