@@ -1,4 +1,4 @@
-"""What can be wrong with a workbook; apart from openpyxl, which takes 12 MB in every process that loads it."""
+"""The errors that a workbook can have, without openpyxl, which takes 12 MB in every process that loads it."""
 
 
 class PartTooLargeError(Exception):

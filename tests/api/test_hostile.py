@@ -1,4 +1,4 @@
-"""What somebody sends who wants to break the API: each gets a problem that says what is wrong, and nothing happens."""
+"""Requests that want to break the API: each gets a problem that says what is wrong, and nothing happens."""
 
 import json
 import time
