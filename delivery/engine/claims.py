@@ -235,6 +235,12 @@ def claim(
     ]
 
 
+# Whether a message to the target `t` may have arrived: an attempt at its present part has no known result. The same as
+# `lifecycle.in_doubt`. LIMIT keeps PostgreSQL from reading all such attempts at once.
+MAY_HAVE_ARRIVED = """
+(SELECT true FROM activity_attempt tried
+ WHERE tried.target_id = t.id AND tried.part >= t.parts_done AND tried.outcome = 'unknown' LIMIT 1) IS NOT NULL
+"""
 LET_GO = f"""
 WITH locked AS MATERIALIZED (
     SELECT r.id FROM delivery_run r
@@ -242,8 +248,9 @@ WITH locked AS MATERIALIZED (
     ORDER BY r.id FOR NO KEY UPDATE
 ), moved AS (
     UPDATE delivery_runtarget t
-    SET status = CASE WHEN no.why = '' THEN 'pending' ELSE 'skipped' END,
-        error = COALESCE(NULLIF(no.why, ''), t.error),
+    SET status = CASE WHEN no.why = '' THEN 'pending' WHEN {MAY_HAVE_ARRIVED} THEN 'unconfirmed'
+                 ELSE 'skipped' END,
+        error = CASE WHEN no.why = '' OR {MAY_HAVE_ARRIVED} THEN t.error ELSE no.why END,
         settled_at = CASE WHEN no.why = '' THEN NULL ELSE %(now)s END,
         claimed_at = NULL,
         attempts = t.attempts - (t.begun_at IS NOT NULL)::int,
@@ -263,11 +270,14 @@ WITH locked AS MATERIALIZED (
       AND t.account_id = COALESCE(%(account)s, t.account_id) AND (t.begun_at IS NULL OR %(begun)s)
     RETURNING t.run_id, t.status
 ), counts AS (
-    SELECT run_id, count(*) AS moved, count(*) FILTER (WHERE status = 'pending') AS pending FROM moved GROUP BY run_id
+    SELECT run_id, count(*) AS moved, count(*) FILTER (WHERE status = 'pending') AS pending,
+           count(*) FILTER (WHERE status = 'skipped') AS skipped,
+           count(*) FILTER (WHERE status = 'unconfirmed') AS unconfirmed
+    FROM moved GROUP BY run_id
 )
 UPDATE delivery_run r
-SET sending = r.sending - c.moved, pending = r.pending + c.pending, skipped = r.skipped + c.moved - c.pending,
-    left_out = r.left_out + c.moved - c.pending
+SET sending = r.sending - c.moved, pending = r.pending + c.pending, skipped = r.skipped + c.skipped,
+    left_out = r.left_out + c.skipped, unconfirmed = r.unconfirmed + c.unconfirmed
 FROM counts c WHERE r.id = c.run_id
 RETURNING r.id
 """  # noqa: S608 - made of constants
@@ -278,7 +288,8 @@ def let_go(
 ) -> list[int]:
     """Give back targets that were claimed and not begun; return their runs.
 
-    A recipient who may not get the message any more is skipped; one to whom the account may not write for now waits.
+    A recipient who may not get the message any more is skipped, or unconfirmed where an earlier try may have arrived;
+    one to whom the account may not write for now waits.
     With `begun`, give back begun targets too: only for the pump that began them and kept them back. That counts no
     attempt.
     """

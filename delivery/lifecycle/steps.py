@@ -215,15 +215,18 @@ def skip_pending(run: Run, why: str, *, most: int | None = None) -> None:
     rest, now = RunTarget.objects.filter(run=run, status=TargetStatus.PENDING), timezone.now()
     if most is not None:
         rest = rest.filter(pk__in=list(rest.order_by("pk").values_list("pk", flat=True)[:most]))
-    doubts = list(rest.filter(in_doubt()).values_list("pk", flat=True))
-    # Through `sending`, where it was when its message left: the database lets no other target become unconfirmed.
-    RunTarget.objects.filter(pk__in=doubts).update(status=TargetStatus.SENDING, claimed_at=now)
-    doubtful = RunTarget.objects.filter(pk__in=doubts).update(
-        status=TargetStatus.UNCONFIRMED, claimed_at=None, settled_at=now
-    )
+    doubtful = leave_in_doubt(list(rest.filter(in_doubt()).values_list("pk", flat=True)), now=now)
     moved = rest.update(status=TargetStatus.SKIPPED, error=why, settled_at=now)
     run.pending -= moved + doubtful
     run.skipped, run.unconfirmed = run.skipped + moved, run.unconfirmed + doubtful
+
+
+def leave_in_doubt(target_ids: Sequence[int], *, now: datetime) -> int:
+    """Make targets unconfirmed that would have been sent again with the same key; return how many."""
+    targets = RunTarget.objects.filter(pk__in=target_ids)
+    # Through `sending`, where they were when their messages left: the database lets no others become unconfirmed.
+    targets.update(status=TargetStatus.SENDING, claimed_at=now)
+    return targets.update(status=TargetStatus.UNCONFIRMED, claimed_at=None, settled_at=now)
 
 
 def in_doubt() -> Q:

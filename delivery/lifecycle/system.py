@@ -17,6 +17,8 @@ from delivery.lifecycle.steps import (
     finish,
     go_on,
     hold,
+    in_doubt,
+    leave_in_doubt,
     locked,
     release_claims,
     serve,
@@ -217,7 +219,10 @@ def take_back(run_id: int, *, most: int) -> bool:
 
 @transaction.atomic
 def withdraw(recipient_id: int, *, kind: Run.Kind, why: str) -> int:
-    """Skip a recipient's targets in runs of a kind that have not begun to leave; return how many were skipped."""
+    """Skip a recipient's targets in runs of a kind that have not begun to leave; return how many were skipped.
+
+    One whose message may have arrived becomes unconfirmed instead, and does not count.
+    """
     on_its_way = Q(status=TargetStatus.PENDING) | Q(status=TargetStatus.SENDING, begun_at__isnull=True)
     targets = RunTarget.objects.filter(on_its_way, recipient=recipient_id, run__kind=kind)
     runs = sorted(set(targets.values_list("run_id", flat=True)))
@@ -229,12 +234,16 @@ def _withdraw_from(run_id: int, targets: QuerySet[RunTarget], why: str) -> bool:
     target = targets.filter(run=run).select_for_update(of=("self",)).first()
     if target is None or run.status in SETTLED_RUN:
         return False
-    was = TargetStatus(target.status)
-    target.status, target.error, target.settled_at = TargetStatus.SKIPPED, why, timezone.now()
-    target.claimed_at = None
-    target.save(update_fields=["status", "error", "settled_at", "claimed_at"])
+    was, now = TargetStatus(target.status), timezone.now()
     setattr(run, was, getattr(run, was) - 1)
-    run.skipped += 1
+    doubtful = RunTarget.objects.filter(in_doubt(), pk=target.pk).exists()
+    if doubtful:
+        run.unconfirmed += leave_in_doubt([target.pk], now=now)
+    else:
+        target.status, target.error, target.settled_at = TargetStatus.SKIPPED, why, now
+        target.claimed_at = None
+        target.save(update_fields=["status", "error", "settled_at", "claimed_at"])
+        run.skipped += 1
     run.save()
     settle_if_done(run)
-    return True
+    return not doubtful

@@ -17,7 +17,7 @@ from delivery.models import Run, RunTarget
 from delivery.states import RunStatus, TargetStatus
 from reminders.fire import fire
 from tests.delivery.stage import add_up, counted
-from tests.factories import AccountFactory, RecipientFactory, ReminderFactory
+from tests.factories import AccountFactory, AttemptFactory, RecipientFactory, ReminderFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -285,6 +285,34 @@ def test_who_must_not_be_written_to_meanwhile_is_skipped_with_the_reason(account
     run.refresh_from_db()
     assert (run.left_out, run.expected) == (3, 1)
     assert set(run.targets.filter(status="skipped").values_list("error", flat=True)) == set(marks.values())
+    add_up(run)
+
+
+@pytest.mark.parametrize(
+    ("part", "outcomes", "becomes", "error"),
+    [
+        (0, ["unknown"], "unconfirmed", "no answer within 20 s"),
+        (0, ["unknown", "rate_limited"], "unconfirmed", "no answer within 20 s"),
+        (0, ["rate_limited"], "skipped", "opted out"),
+        (1, ["unknown"], "skipped", "opted out"),
+    ],
+    ids=["no answer", "refused after it", "only refused", "in doubt about the part before"],
+)
+def test_what_may_have_arrived_is_not_called_skipped_when_its_recipient_opts_out(
+    account: Account, part: int, outcomes: list[str], becomes: str, error: str
+) -> None:
+    run = run_of(account)
+    taken = claim(run, account)
+    RunTarget.objects.filter(pk=taken[0].target_id).update(error="no answer within 20 s", parts_done=part)
+    target = RunTarget.objects.get(pk=taken[0].target_id)
+    for outcome in outcomes:
+        AttemptFactory.create(target=target, run=run, account=account, outcome=outcome, part=0)
+    Recipient.objects.filter(pk=target.recipient_id).update(opted_out_at=timezone.now())
+    let_go(taken)
+    target.refresh_from_db()
+    assert (target.status, target.error, target.settled_at is None) == (becomes, error, False)
+    assert counted(run) == {"pending": 2, becomes: 1}
+    assert run.left_out == (becomes == "skipped")
     add_up(run)
 
 

@@ -323,6 +323,21 @@ def test_a_reply_takes_back_what_is_on_its_way() -> None:
     assert target.recipient.attempts == 0
 
 
+def test_one_that_may_have_arrived_is_not_taken_back_as_unsent() -> None:
+    """Its first try got no answer, and it would have been sent again with the same key."""
+    target = sent_of(asking(), at=hours(-25))
+    tick()
+    made = RunTarget.objects.get(run__kind=Run.Kind.FOLLOW_UP)
+    AttemptFactory.create(target=made, run=made.run, account=made.account, outcome="unknown")
+    RunTarget.objects.filter(pk=made.pk).update(fence=1, error="no answer within 20 s")
+    reply(target, "Here I am")
+    made.refresh_from_db()
+    assert (made.status, made.error) == ("unconfirmed", "no answer within 20 s")
+    add_up(made.run)
+    tick()
+    assert FollowUp.objects.get().status == Status.SENT
+
+
 def test_a_reply_after_it_left_is_not_held_against_them() -> None:
     target = sent_of(asking(), at=hours(-25))
     tick()
