@@ -323,7 +323,7 @@ def test_a_reason_opts_recipients_out_and_in_again(client: Client, owner: User, 
     chosen = {"action": "opt-out", "_selected_action": [ann.pk], "back_to": ann.pk}
     assert "Saved in the history with your name" in client.post(of_recipients, chosen).content.decode()
     unsaid = client.post(of_recipients, chosen | {"confirmed": "yes", "how": ""})
-    assert "This field is required." in unsaid.content.decode()
+    assert "Fill in this field." in unsaid.content.decode()
     assert not ConsentChange.objects.exists()
     said = chosen | {"confirmed": "yes", "how": "Asked on the phone."}
     answer = client.post(of_recipients, said, follow=True)

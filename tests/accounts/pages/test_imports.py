@@ -82,7 +82,7 @@ def test_a_file_that_is_no_table_or_too_large_is_refused(as_owner: Client, setti
     settings.IMPORT_MAX_MB = 0
     large = SimpleUploadedFile("people.csv", FILE.encode())
     assert "limit: 0 MB" in as_owner.post(url("import"), {"file": large}).content.decode()
-    assert "This field is required" in as_owner.post(url("import")).content.decode()
+    assert "Choose a file." in as_owner.post(url("import")).content.decode()
     assert not Import.objects.exists()
 
 

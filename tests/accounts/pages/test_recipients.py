@@ -180,7 +180,7 @@ class TestOneRecipient:
 class TestConsentByHand:
     def test_it_is_asked_for_a_reason_and_recorded(self, as_owner: Client, ann: Recipient) -> None:
         assert "until they opt in again" in as_owner.get(url("consent", ann.pk, "opt-out")).content.decode()
-        assert "This field is required" in as_owner.post(url("consent", ann.pk, "opt-out")).content.decode()
+        assert "Fill in this field." in as_owner.post(url("consent", ann.pk, "opt-out")).content.decode()
         as_owner.post(url("consent", ann.pk, "opt-out"), {"how": "Asked on the phone."})
         assert Recipient.objects.filter(opted_out_at__isnull=False).exists()
         as_owner.post(url("consent", ann.pk, "opt-in"), {"how": "Signed up again."})

@@ -91,11 +91,11 @@ def test_one_whose_service_is_away_is_kept_and_says_so(
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"service-token": ""}, "This field is required."),
+        ({"service-token": ""}, "Fill in this field."),
         ({"service-base_url": "ftp://x"}, "Address is not an http or https address."),
         ({"name": "Taken"}, "Another account on this channel has this name."),
-        ({"name": ""}, "This field is required."),
-        ({"profile": "linkedin"}, "Select a valid choice."),
+        ({"name": ""}, "Fill in this field."),
+        ({"profile": "linkedin"}, "This is not on the list."),
         ({"zone": "Mars/Olympus"}, "is not a time zone. Write it like Asia/Kuala_Lumpur"),
         ({"own_address": "nobody"}, "nobody"),
     ],

@@ -90,7 +90,7 @@ def test_days_in_the_wrong_order_are_told_next_to_the_field(client: Client, owne
     client.force_login(owner)
     answer = client.get(reverse("activity:list"), {"since": "2026-03-05", "until": "2026-03-01"})
     assert "is before the first one" in answer.content.decode()
-    assert "Enter a valid date" in client.get(reverse("activity:list"), {"since": "x"}).content.decode()
+    assert "Write a date" in client.get(reverse("activity:list"), {"since": "x"}).content.decode()
 
 
 def test_the_filters_stay_in_every_link(client: Client, owner: User) -> None:
