@@ -2,12 +2,14 @@
 
 import random
 import time
+from dataclasses import replace
 from functools import partial
 
 import structlog
 from django.conf import settings
 
 from activity import counters, ledger
+from delivery import lifecycle
 from delivery.engine.loop import Landed
 from delivery.engine.newness import COUNTED_TODAY
 from delivery.engine.permits import Permits
@@ -18,7 +20,9 @@ from delivery.engine.shift.outgoing import Outgoing, landing_of
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.wakeups import Rest
 from delivery.inbound import returns
-from delivery.outcomes import NEVER_LEFT, HeldBack, Rejected, Sent, ServerError, Unknown
+from delivery.models import RunTarget
+from delivery.outcomes import NEVER_LEFT, HeldBack, Rejected, Sent, ServerError, TryAgain, Unknown
+from delivery.retry import Verdict
 from delivery.states import TargetStatus, WaitReason
 
 log = structlog.get_logger(__name__)
@@ -82,6 +86,7 @@ class Landings:
             )
             for outgoing, landed in results
         ]
+        verdicts = await self._left_open(results, verdicts)
         landings = [
             landing_of(outgoing, landed, verdict, fence=state.lease.fence)
             for (outgoing, landed), verdict in zip(results, verdicts, strict=True)
@@ -130,6 +135,24 @@ class Landings:
         ask = partial(_met_by_others, self.state.account.pk, last)
         return await self.state.batches.ask(ask)
 
+    async def _left_open(
+        self, results: list[tuple[Outgoing, Landed]], verdicts: list[Verdict]
+    ) -> list[Verdict]:
+        """Leave messages to a person that are given up while an earlier try under the same key may have arrived.
+
+        A refusal is an answer about the key, too. A service that failed until the last try says nothing about it.
+        """
+        given_up = [
+            outgoing.target_id
+            for (outgoing, landed), verdict in zip(results, verdicts, strict=True)
+            if verdict.target is TargetStatus.FAILED and isinstance(landed.outcome, ServerError | TryAgain)
+        ]
+        doubts = await self.state.batches.ask(partial(_in_doubt, given_up)) if given_up else set()
+        return [
+            replace(verdict, target=TargetStatus.UNCONFIRMED) if outgoing.target_id in doubts else verdict
+            for (outgoing, _), verdict in zip(results, verdicts, strict=True)
+        ]
+
     async def _came_down(self, outgoing: Outgoing, landed: Landed, landing: Landing) -> None:
         """Put the target's next part on the agenda, or free its place."""
         state = self.state
@@ -176,6 +199,11 @@ def _count_person(outgoing: Outgoing, landed: Landed, permits: Permits) -> None:
         )
         outgoing.new_person, outgoing.met = COUNTED_TODAY, seen
     outgoing.right = ""
+
+
+def _in_doubt(targets: list[int]) -> set[int]:
+    found = RunTarget.objects.filter(lifecycle.in_doubt(), pk__in=targets)
+    return set(found.values_list("pk", flat=True))
 
 
 def _met_by_others(account_id: int, targets: list[int]) -> set[int]:

@@ -438,6 +438,21 @@ def test_a_message_on_which_the_service_fails_fails_alone_and_holds_up_nobody(
     assert "gave up after 5 attempts" in run.targets.get(status=TargetStatus.FAILED).error
 
 
+def test_what_is_given_up_after_a_try_in_doubt_is_left_to_a_person(
+    stage: Stage, short: Settings, script: ScriptedGateway
+) -> None:
+    """The first try may have arrived; that the service took none of the later ones says nothing about it."""
+    short.TROUBLE_STREAK = 100
+    account = account_at(stage, script)
+    asked = count()
+    script.answers = lambda _: BROKEN if next(asked) == 0 else REFUSED
+    run = stage.fire(account, to=1)
+    pumped(run, account, lambda: not counted(run).get("pending") and not counted(run).get("sending"))
+    assert counted(run) == {"unconfirmed": 1}
+    assert "gave up after 5 attempts" in run.targets.get().error
+    add_up(run)
+
+
 @pytest.mark.parametrize("said", [REFUSED, BROKEN], ids=["certainly not taken", "in doubt"])
 def test_a_service_that_fails_on_three_of_four_messages_fails_nobody(
     stage: Stage, short: Settings, script: ScriptedGateway, said: Said
