@@ -14,6 +14,7 @@ import runpy
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -46,14 +47,22 @@ class Copy:
     def __init__(self, pid: int, output: IO[bytes]) -> None:
         self.pid, self.stdout = pid, output
         self._code: int | None = None
+        self._waiting = threading.Lock()  # one thread waits for it, and another one looks whether it runs
 
     def poll(self) -> int | None:
-        return self._waited(os.WNOHANG)
+        """Return its exit code; None while it runs, or while another thread waits for its end."""
+        if self._code is None and self._waiting.acquire(blocking=False):
+            try:
+                self._wait(os.WNOHANG)
+            finally:
+                self._waiting.release()
+        return self._code
 
     def wait(self) -> int:
-        code = self._waited(0)
-        assert code is not None  # noqa: S101 - for types: it waited
-        return code
+        with self._waiting:
+            self._wait(0)
+        assert self._code is not None  # noqa: S101 - for types: it waited
+        return self._code
 
     def terminate(self) -> None:
         self._signal(signal.SIGTERM)
@@ -73,15 +82,12 @@ class Copy:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def _waited(self, how: int) -> int | None:
+    def _wait(self, how: int) -> None:
+        """Ask the system once for the exit code: afterwards it has forgotten the process."""
         if self._code is None:
-            try:
-                pid, status = os.waitpid(self.pid, how)
-            except ChildProcessError:  # another thread has waited for it
-                return self._code
+            pid, status = os.waitpid(self.pid, how)
             if pid:
                 self._code = os.waitstatus_to_exitcode(status)
-        return self._code
 
 
 def load_shared() -> None:
@@ -94,10 +100,11 @@ def load_shared() -> None:
     gc.freeze()
 
 
-def start(name: str, command: str) -> Copy | None:
+def start(name: str, command: str, *, before: Sequence[Copy] = ()) -> Copy | None:
     """Start a line of the Procfile; return None for one that is no Python program of this environment.
 
-    To be called before any thread is started. In the copy this does not return: the program runs, then the copy ends.
+    To be called before any thread is started, with the copies that run already. In the copy this does not return: the
+    program runs, then the copy ends.
     """
     words = [expanded(word, os.environ) for word in shlex.split(command)]
     module = _module(words)
@@ -108,6 +115,8 @@ def start(name: str, command: str) -> Copy | None:
         os.close(writing)
         return Copy(pid, os.fdopen(reading, "rb"))
     os.close(reading)
+    for other in before:  # or nobody would hear of it when the reader of that output has gone
+        other.stdout.close()
     _become(name, writing)
     return _run(module, words)
 

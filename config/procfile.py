@@ -38,20 +38,30 @@ def leveled(command: str) -> str:
 
 def run_together(commands: Mapping[str, str]) -> int:
     """Run commands by name until a signal comes or one gives up; stop the others and return its exit code."""
+    codes = SimpleQueue[int]()
+    for number in STOP_SIGNALS:  # before any copy runs: it would be left behind
+        signal.signal(number, lambda number, _: _note(codes, number, _))
     output = Output(sys.stdout, width=max(map(len, commands)))
+    first = _copies(commands)
     supervisors = [
-        Supervisor(name, command, RestartPolicy(), output=output, first=forking.start(name, command))
+        Supervisor(name, command, RestartPolicy(), output=output, first=first.get(name))
         for name, command in commands.items()
     ]
-    codes = SimpleQueue[int]()
-    for number in STOP_SIGNALS:
-        signal.signal(number, lambda number, _: _note(codes, number, _))
     threads = [threading.Thread(target=lambda each=each: codes.put(each.run())) for each in supervisors]
     for thread in threads:
         thread.start()
     code = codes.get()
     _stop(supervisors, threads)
     return code
+
+
+def _copies(commands: Mapping[str, str]) -> dict[str, forking.Copy]:
+    """Start those of the commands that can run as copies of this program."""
+    found: dict[str, forking.Copy] = {}
+    for name, command in commands.items():
+        if copy := forking.start(name, command, before=list(found.values())):
+            found[name] = copy
+    return found
 
 
 def _note(codes: "SimpleQueue[int]", number: int, _frame: FrameType | None) -> None:
