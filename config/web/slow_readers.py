@@ -2,18 +2,25 @@
 
 Daphne takes all that it is given at once, and keeps in memory what the reader has not taken: a slow reader of a large
 file would have all of it there. Twisted, below it, says when enough is waiting, if it is asked as here.
+
+A download of a list holds a database connection meanwhile. So a reader that takes nothing for long is cut off.
 """
 
 import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from daphne.server import Server
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
 if TYPE_CHECKING:
     from daphne.http_protocol import WebRequest
+
+log = structlog.get_logger(__name__)
+
+LONGEST_STALL = 120.0  # seconds in which a reader takes nothing of what waits for it
 
 
 @implementer(IPushProducer)
@@ -24,9 +31,14 @@ class Valve:
         self._open = asyncio.Event()
         self._open.set()
 
-    async def wait(self) -> None:
-        """Wait until the reader has taken what was sent, or has gone."""
-        await self._open.wait()
+    async def wait(self) -> bool:
+        """Wait until the reader has taken what was sent, or has gone; return False where it takes nothing for long."""
+        try:
+            async with asyncio.timeout(LONGEST_STALL):
+                await self._open.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
         self._open.clear()
@@ -39,7 +51,7 @@ class Valve:
 
 
 class PatientServer(Server):  # type: ignore[misc]  # Daphne has no types
-    """Daphne, whose `send` returns once the reader has taken most of what was sent."""
+    """Daphne, whose `send` returns once the reader has taken most of what was sent, and cuts off one that stalls."""
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         """Offer the application to cut the connection, where it cannot send an answer to its end."""
@@ -57,8 +69,9 @@ class PatientServer(Server):  # type: ignore[misc]  # Daphne has no types
             return
         valve = _valve(protocol)
         await super().handle_reply(protocol, message)
-        if valve is not None:
-            await valve.wait()
+        if valve is not None and not await valve.wait():
+            log.warning("reader_takes_nothing", seconds=LONGEST_STALL)
+            _cut(protocol)
 
 
 def _valve(request: "WebRequest") -> Valve | None:
