@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.approvals import rules
 from accounts.models import Approval, Role, User
 from accounts.models.approval import ApprovalQuerySet
-from accounts.roles import may_touch, require_touch
+from accounts.roles import require_touch, touchable
 from activity.models import Notification
 from activity.notify import tell
 from audit.record import record
@@ -139,8 +139,15 @@ def why_not(approval: Approval, person: User) -> str:
     return rules.why_not(person.pk, asked_by=approval.asked_by_id, edited_by=edited_by(approval))
 
 
+def decidable(approvals: Iterable[Approval], person: User) -> set[int]:
+    """Return the ids of those that the person may decide; one query for all of them."""
+    ids = [each.pk for each in approvals if not why_not(each, person)]
+    rows = touchable(Approval.objects.filter(pk__in=ids), person, Role.SEND)
+    return set(rows.values_list("pk", flat=True)) if ids else set()
+
+
 def may_decide(approval: Approval, person: User) -> bool:
-    return not why_not(approval, person) and may_touch(approval, person, Role.SEND)
+    return bool(decidable([approval], person))
 
 
 def edited_by(approval: Approval) -> int | None:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.access import seen, touched, user_of
 from accounts.approvals import requests
-from accounts.approvals.requests import DecidedError, deciders_of, may_decide, why_not
+from accounts.approvals.requests import DecidedError, decidable, deciders_of, may_decide, why_not
 from accounts.models import Account, Approval, Role, User
 from accounts.paging import page_of
 from accounts.roles import may_touch, owners_seen_by, visible
@@ -48,8 +48,9 @@ def approval_list(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     mine = visible(rows().defer("run__parts"), user)
     waiting = list(mine.waiting().order_by("pk")[:100])  # type: ignore[attr-defined]
+    theirs = decidable(waiting, user)
     context = {
-        "waiting": [(each, may_decide(each, user)) for each in waiting],
+        "waiting": [(each, each.pk in theirs) for each in waiting],
         "page": page_of(mine.exclude(state=State.WAITING), request.GET, newest_first=True),
     }
     return render(request, "approvals/list.html", context)
@@ -125,8 +126,9 @@ def waiting_for(user: User, *, most: int) -> list[tuple[Approval, bool]]:
     )
     if user.is_staff:
         found = Approval.objects.waiting().select_related("asked_by", "reminder")
-    judged = [(each, may_decide(each, user)) for each in found.order_by("pk")[: most * 4]]
-    return sorted(judged, key=lambda each: not each[1])[:most]
+    waiting = list(found.order_by("pk")[: most * 4])
+    theirs = decidable(waiting, user)
+    return sorted(((each, each.pk in theirs) for each in waiting), key=lambda each: not each[1])[:most]
 
 
 def _preview(found: Approval, user: User) -> dict[str, Any]:

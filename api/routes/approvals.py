@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Path, Query, Router
 
-from accounts.approvals.requests import DecidedError, may_decide, withdraw
+from accounts.approvals.requests import DecidedError, decidable, withdraw
 from accounts.models import Approval, Role, User
 from accounts.roles import visible
 from api.access import READ, SEND, person_of
@@ -43,7 +43,7 @@ def list_approvals(request: HttpRequest, asked: Query[ApprovalsAsked]) -> Page[A
 @router.get("/{int:pk}", response=ApprovalShown, auth=READ)
 def show_approval(request: HttpRequest, pk: Path[Id]) -> ApprovalShown:
     """Return one request. What it is about is at its reminder or run."""
-    return _one(seen(_rows(), request, pk), person_of(request))
+    return _shown([seen(_rows(), request, pk)], person_of(request))[0]
 
 
 @router.post("/{int:pk}/approve", response=ApprovalShown, auth=SEND)
@@ -82,10 +82,11 @@ def _refusals() -> Iterator[None]:
 
 
 def _shown(found: Sequence[Approval], by: User) -> list[ApprovalShown]:
-    return [_one(each, by) for each in found]
+    theirs = decidable((each for each in found if each.state == Approval.State.WAITING), by)
+    return [_one(each, may_decide=each.pk in theirs) for each in found]
 
 
-def _one(found: Approval, by: User) -> ApprovalShown:
+def _one(found: Approval, *, may_decide: bool) -> ApprovalShown:
     return ApprovalShown(
         id=found.pk,
         owner=found.owner_id,
@@ -94,6 +95,6 @@ def _one(found: Approval, by: User) -> ApprovalShown:
         account=found.account_id,
         asked_by=str(found.asked_by or ""),
         decided_by=str(found.decided_by or ""),
-        may_decide=found.state == Approval.State.WAITING and may_decide(found, by),
+        may_decide=may_decide,
         **{name: getattr(found, name) for name in COLUMNS},
     )

@@ -4,7 +4,9 @@ import json
 
 import pytest
 from django.contrib.messages import get_messages
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Account, Approval, User
 from activity.models import Notification
@@ -107,6 +109,16 @@ def test_the_dashboard_asks_for_the_decision(asked: Approval, owner: User, sende
     page = shown(owner, "/")
     assert "Waits for a decision of others" in page
     assert f"/approvals/{asked.pk}/" in page
+
+
+def test_many_requests_take_no_more_queries_than_few(owner: User, sender: User) -> None:
+    client, taken = browser(sender), []
+    for _ in range(3):
+        ApprovalFactory.create_batch(3, owner=owner)
+        with CaptureQueriesContext(connection) as asked:
+            assert client.get("/approvals/").status_code == 200
+        taken.append(len(asked))
+    assert taken[1] == taken[2]
 
 
 def test_every_kind_has_a_page(owner: User, sender: User) -> None:
