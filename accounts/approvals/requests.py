@@ -50,7 +50,7 @@ class Wanted:
 def ask(wanted: Wanted, *, by: User | None) -> Approval:
     """Return the request that waits; an older one about the same thing, but of something else, is withdrawn."""
     for known in same_as(wanted).waiting().select_for_update(no_key=True):
-        if (known.content, known.said, known.asked_by_id) == (wanted.content, wanted.said, _pk(by)):
+        if _is_asked(known, wanted, by):
             return known
         close(known, State.WITHDRAWN)
     made = Approval.objects.create(
@@ -71,6 +71,13 @@ def ask(wanted: Wanted, *, by: User | None) -> Approval:
     record("approval.asked", made, by=by, after={"recipients": made.recipients, "why": made.why})
     _tell_deciders(made)
     return made
+
+
+def _is_asked(known: Approval, wanted: Wanted, by: User | None) -> bool:
+    """Decide whether a request that waits asks just this, and can still be decided."""
+    same = (known.content, known.said, known.asked_by_id) == (wanted.content, wanted.said, _pk(by))
+    over = known.expires_at is not None and known.expires_at <= timezone.now()
+    return same and not over and known.covers >= wanted.recipients
 
 
 def same_as(wanted: Wanted) -> ApprovalQuerySet:

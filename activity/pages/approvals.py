@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from accounts.access import seen, touched, user_of
 from accounts.approvals import requests
 from accounts.approvals.requests import DecidedError, decidable, deciders_of, may_decide, why_not
+from accounts.approvals.rules import covers
 from accounts.models import Account, Approval, Role, User
 from accounts.paging import page_of
 from accounts.roles import may_touch, owners_seen_by, visible
@@ -83,7 +84,9 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
     """Approve what the person saw; it leaves at once, or at its time."""
     found, by = touched(rows(), request, pk, Role.SEND), user_of(request)
     try:
-        done = deciding.approve(found, content=request.POST.get("content", ""), by=by)
+        seen = request.POST.get("recipients", "")
+        number = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else 0
+        done = deciding.approve(found, content=request.POST.get("content", ""), by=by, seen=number)
     except REFUSALS as error:
         messages.error(request, str(error))
         return redirect("approvals:page", pk)
@@ -161,8 +164,9 @@ def _of_reminder(found: Approval, reminder: Reminder) -> dict[str, Any]:
         "forecast": forecast(reminder, now=now, fires_at=fires_at, reached=look.audience),
         "again": found.said.get("again", ""),
     }
-    more = look.audience.reached > found.covers
-    return shown | {"changed": more or content_of(reminder) != found.content}
+    reached = look.audience.reached
+    more = {"seen": reached, "more": reached > found.covers, "covers": covers(max(reached, found.recipients))}
+    return shown | more | {"changed": content_of(reminder) != found.content}
 
 
 def _of_queue(found: Approval) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from accounts.approvals import needs, rules
 from accounts.approvals.requests import LASTS, Wanted, ask, close_of
@@ -15,6 +16,7 @@ from reminders.models import Part, Reminder
 
 Kind = Approval.Kind
 ANSWERS = ("again", "without")
+CHANGED_SINCE = "Its follow-ups or its second message were changed after it was approved."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +32,27 @@ class Need:
 
 def need_of(reminder: Reminder, above: int | None) -> Need:
     """Return whether a reminder needs a second person now; its recipients are counted only where it matters."""
-    accounts = Account.objects.filter(reminder_accounts__reminder=reminder, archived_at=None)
-    senders = list(accounts.order_by("name").values_list("pk", "name", "needs_approval"))
+    senders = list(_senders(reminder).values_list("pk", "name", "needs_approval"))
     marked = [name for _, name, needed in senders if needed]
     if above is None and not marked:
         return Need(why="")
-    reached = audience.count(reminder.pk, [pk for pk, *_ in senders]).reached if senders else 0
+    reached = _reached(reminder, [pk for pk, *_ in senders])
     return Need(why=rules.why_needed(reached, above=above, marked=marked), recipients=reached)
+
+
+def _need_of_conversation(reminder: Reminder) -> Need:
+    """Return the need of what follows runs that were approved, also where the next run needs nobody."""
+    reached = _reached(reminder, list(_senders(reminder).values_list("pk", flat=True)))
+    return Need(why=CHANGED_SINCE, recipients=reached)
+
+
+def _senders(reminder: Reminder) -> QuerySet[Account]:
+    rows = Account.objects.filter(reminder_accounts__reminder=reminder, archived_at=None)
+    return rows.order_by("name")
+
+
+def _reached(reminder: Reminder, account_ids: list[int]) -> int:
+    return audience.count(reminder.pk, account_ids).reached if account_ids else 0
 
 
 def ask_to_schedule(reminder: Reminder, *, by: User | None, keep: bool = False) -> Approval | None:
@@ -45,6 +61,8 @@ def ask_to_schedule(reminder: Reminder, *, by: User | None, keep: bool = False) 
     Who schedules it now is who asks, unless `keep`: then a request for the same content stays with who asked before.
     """
     need = need_of(reminder, needs.number_of(reminder.owner_id))
+    if not need and held_conversations([reminder.pk]):
+        need = _need_of_conversation(reminder)
     content = content_of(reminder) if need else ""
     if not need or needs.is_approved(
         reminder.pk, [Kind.REMINDER], content=content, recipients=need.recipients
@@ -84,8 +102,7 @@ def edited(reminder_id: int, by: User | None) -> None:
     if found.status == Reminder.Status.SCHEDULED and found.schedule != Reminder.Schedule.BY_HAND:
         ask_to_schedule(found, by=by, keep=True)
     elif held_conversations([found.pk]):
-        need = Need(why="Its follow-ups or its second message were changed after it was approved.")
-        ask(_wanted(found, Kind.REMINDER, need, content_of(found)), by=by)
+        ask(_wanted(found, Kind.REMINDER, _need_of_conversation(found), content_of(found)), by=by)
     elif (waits := waiting_for(found, Kind.SEND)) and waits.content != content_of(found):
         close_of(found.pk, [Kind.SEND])
 

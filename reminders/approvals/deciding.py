@@ -9,7 +9,7 @@
 
 from django.db import transaction
 
-from accounts.approvals import needs, strictness
+from accounts.approvals import needs, rules, strictness
 from accounts.approvals.requests import DecidedError, State, take, tell_outcome
 from accounts.models import Approval, Role, User
 from accounts.roles import may_touch
@@ -34,13 +34,18 @@ NO_REASON = "Say why, in a few words: who asked reads it."
 
 
 @transaction.atomic
-def approve(approval: Approval, *, content: str, by: User) -> Approval:
-    """Approve what the person saw, and let it leave; raise DecidedError where it is not that any more."""
+def approve(approval: Approval, *, content: str, by: User, seen: int = 0) -> Approval:
+    """Approve what the person saw, and let it leave; raise DecidedError where it is not that any more.
+
+    `seen` is how many recipients they were shown, where these may have become more since it was asked for.
+    """
     reminder = _locked(approval)
     found = take(approval, State.APPROVED, content=content, by=by)
     if found.asked_by is not None and not may_touch(found, found.asked_by, Role.SEND):
         raise DecidedError(UNASKED)
     try:
+        if reminder is not None and found.kind in {Kind.REMINDER, Kind.SEND}:
+            _refuse_changed(found, reminder, seen)
         told = _perform(found, reminder, by=by)
     except (IllegalMoveError, NothingToSendError) as error:
         raise DecidedError(str(error)) from error
@@ -92,7 +97,7 @@ def _perform(approval: Approval, reminder: Reminder | None, *, by: User) -> str:
     """Do what was approved; return what happens now, in a sentence."""
     match approval.kind:
         case Kind.REMINDER if reminder is not None:
-            return _keep(approval, reminder)
+            return _keep(reminder)
         case Kind.SEND if reminder is not None:
             return _send(approval, reminder, by)
         case Kind.HAND_OVER if approval.run_id is not None:
@@ -106,22 +111,28 @@ def _perform(approval: Approval, reminder: Reminder | None, *, by: User) -> str:
             raise DecidedError("What this was about is no longer there.")
 
 
-def _refuse_changed(approval: Approval, reminder: Reminder) -> None:
-    """Raise DecidedError where something else would leave than what was asked for, or to more recipients."""
+def _refuse_changed(approval: Approval, reminder: Reminder, seen: int) -> None:
+    """Raise DecidedError where something else would leave than what was asked for, or to more recipients than seen."""
     need = need_of(reminder, needs.number_of(reminder.owner_id))
+    _cover(approval, min(seen, need.recipients))
     if content_of(reminder) != approval.content or need.recipients > approval.covers:
         raise DecidedError(CHANGED)
 
 
-def _keep(approval: Approval, reminder: Reminder) -> str:
-    _refuse_changed(approval, reminder)
+def _cover(approval: Approval, recipients: int) -> None:
+    """Let the approval be for those who were shown, where these are more than it was asked for."""
+    if recipients > approval.covers:
+        approval.recipients, approval.covers = recipients, rules.covers(recipients)
+        approval.save(update_fields=["recipients", "covers"])
+
+
+def _keep(reminder: Reminder) -> str:
     if reminder.status == Reminder.Status.DRAFT or reminder.archived_at is not None:
         raise DecidedError(f"{reminder} is a draft or archived. Nothing waits for you.")
     return "It is sent at its time."
 
 
 def _send(approval: Approval, reminder: Reminder, by: User) -> str:
-    _refuse_changed(approval, reminder)
     said = {**approval.said, "confirmed": "1", "number": str(approval.covers)}
     made = send(reminder, by=by, said=said, key=approval.key, approved=True)
     if isinstance(made, LastLook):

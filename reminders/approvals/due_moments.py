@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from accounts.approvals import needs
 from accounts.approvals.requests import address_of, deciders_of, expire, tell_outcome
-from accounts.models import Approval
+from accounts.models import Approval, User
 from activity.components.times import dated
 from delivery.window import zone_of
 from reminders.approvals.asking import Kind, ask_to_schedule, need_of, waiting_for
@@ -33,8 +33,10 @@ def passed(reminders: Iterable[Reminder], whys: Mapping[int, str], moments: Mapp
         if reminder.pk not in whys or moments.get(reminder.pk) is None:
             continue
         waits = waiting_for(reminder, Kind.REMINDER)
-        if waits is None and reminder.next_fire_at is not None:
-            waits = ask_to_schedule(reminder, by=reminder.edited_by)
+        if (
+            reminder.next_fire_at is not None
+        ):  # one that waits may be for other words, or for fewer recipients
+            waits = ask_to_schedule(reminder, by=_asker(reminder, waits), keep=True)
         if waits is not None:
             _tell(reminder, waits, f"{moments[reminder.pk]}")
 
@@ -68,6 +70,13 @@ def _tell(reminder: Reminder, waits: Approval, moment: str) -> None:
             url=address_of(waits),
             key=f"approval:{waits.pk}:passed:{moment}",
         )
+
+
+def _asker(reminder: Reminder, waits: Approval | None) -> User | None:
+    """Return who asks for the next moments: who asked before, unless the reminder was edited since."""
+    if waits is not None and waits.content == content_of(reminder):
+        return waits.asked_by
+    return reminder.edited_by
 
 
 def _has_marked_account(reminder: Reminder) -> bool:
