@@ -120,8 +120,7 @@ def put(queue: Queue, entries: Sequence[Entry], *, source: str, by: User | None)
     if not taking.choice.accounts:
         raise NotPossibleError(f"{queue} has no account to send from. Choose one first.")
     _check_each(taking)
-    new = [entry.own_id not in taking.known for _, entry in taking.open()]
-    approval.require(queue, taking=len(new), adding=sum(new))
+    _require_approval(taking)
     if any(taking.open()):
         targets = RunTarget.objects.filter(pk__in=[item.target_id for item in taking.known.values()])
         known = list(targets.values_list("run_id", flat=True))
@@ -298,6 +297,14 @@ def _recipients_at(queue: Queue, wanted: Sequence[tuple[str, str, str]]) -> dict
     return found
 
 
+def _require_approval(taking: Taking) -> None:
+    """Raise NotPossibleError where a second person has to approve first; items that come back count as new ones."""
+    known = [taking.known.get(entry.own_id) for _, entry in taking.open()]
+    back = sum(item is not None and item.withdrawn_at is not None for item in known)
+    adding = known.count(None) + back
+    approval.require(taking.queue, taking=len(known), adding=adding, back=back)
+
+
 def _check_each(taking: Taking) -> None:
     """Refuse entries that lack a value for their recipient, or name an account that the queue does not have."""
     for place, entry in list(taking.open()):
@@ -469,10 +476,12 @@ def _add_new(taking: Taking, open_runs: OpenRuns) -> None:
         made.append((place, item))
     new = [item for _, item in made if item.pk is None]
     taking_back = [item for _, item in made if item.pk is not None]
+    for item in taking_back:
+        item.added_at = timezone.now()
     for item in new:
         item.changed_at = None
     many_rows.insert(new, key="own_id")
-    many_rows.update(taking_back, [*CHANGED, "target"])
+    many_rows.update(taking_back, [*CHANGED, "target", "added_at"])
     for place, item in made:
         taking.say(place, Took.ADDED, item_id=item.pk)
     _into_runs(taking, made, open_runs)

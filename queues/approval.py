@@ -40,15 +40,15 @@ def waiting(queue: Queue) -> Approval | None:
     return Approval.objects.waiting().filter(reminder=queue.carrier_id, kind=Kind.QUEUE).first()
 
 
-def require(queue: Queue, *, taking: int, adding: int) -> None:
+def require(queue: Queue, *, taking: int, adding: int, back: int = 0) -> None:
     """Raise NotPossibleError where a second person has to approve the queue first.
 
-    It would take so many entries, of which `adding` are new items.
+    It would take so many entries, of which `adding` are new items; `back` of these were withdrawn before.
     """
     if not taking:
         return
     above = needs.number_of(queue.owner_id)
-    why = rules.why_needed(0, above=None, marked=_marked(queue)) or _too_many(queue, adding, above)
+    why = rules.why_needed(0, above=None, marked=_marked(queue)) or _too_many(queue, adding, back, above)
     if why and not is_approved(queue):
         raise NotPossibleError(f"{why} Ask for approval on the page of the queue; nothing of this was taken.")
 
@@ -80,14 +80,19 @@ def ask_for(queue: Queue, *, by: User) -> Approval:
     return ask(wanted, by=by)
 
 
-def _too_many(queue: Queue, adding: int, above: int | None) -> str:
-    """Return why, where these items would be too many within a day: looks at one item, by its place."""
+def _too_many(queue: Queue, adding: int, back: int, above: int | None) -> str:
+    """Return why, where these items would be too many within a day: looks at one item, by its place.
+
+    Items that come back have an old place: where there are some, or that one is of today, all are counted.
+    """
     if above is None or not adding:
         return ""
-    room = above - adding
-    newest = Item.objects.filter(queue=queue).order_by("-pk").values_list("added_at", flat=True)
-    since = timezone.now() - WITHIN
-    if room < 0 or any(at > since for at in newest[room : room + 1]):
+    room, since = above - adding, timezone.now() - WITHIN
+    items = Item.objects.filter(queue=queue)
+    newest = items.order_by("-pk").values_list("added_at", flat=True)
+    if room >= 0 and not back and not any(at > since for at in newest[room : room + 1]):
+        return ""
+    if room < 0 or items.filter(added_at__gt=since).count() > room:
         return f"More than {above:,} new items within a day need approval."
     return ""
 

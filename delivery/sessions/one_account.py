@@ -53,7 +53,18 @@ def why_taken(account: Account, credentials: Mapping[str, str], *, kind: str = "
 
 
 def enter(account: Account, credentials: Mapping[str, str]) -> tuple[str, ...]:
-    """Set the account's credentials without saving; return the fields to save."""
-    account.credentials = dict(credentials)
+    """Set the account's credentials without saving; return the fields to save.
+
+    The mark of an archived account stays with its session, else a new account would lift it (docs/decisions/0043).
+    """
+    before, account.credentials = account.session_key, dict(credentials)
     account.session_key = session_key(account.transport, credentials)
-    return "credentials", "session_key"
+    if account.session_key in {"", before} or not _marked_before(account):
+        return "credentials", "session_key"
+    account.needs_approval = True
+    return "credentials", "session_key", "needs_approval"
+
+
+def _marked_before(account: Account) -> bool:
+    same = Account.objects.filter(session_key=account.session_key, needs_approval=True)
+    return same.exclude(pk=account.pk).exists()

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.models import Account, Approval, User
 from queues import steering
+from queues.actions import withdraw
 from queues.models import Item, Queue
 from reminders.approvals.deciding import approve
 from reminders.drafts import NotPossibleError
@@ -31,6 +32,20 @@ def test_more_new_items_within_a_day_than_the_number_are_refused(queue: Queue) -
     assert Item.objects.count() == 3
     Item.objects.update(added_at=timezone.now() - timedelta(days=1, minutes=1))
     take(queue, entry(9))
+
+
+def test_items_that_come_back_count_as_new_ones(queue: Queue) -> None:
+    """Taken in small portions, withdrawn by their source, and given again all at once, or a few at a time."""
+    for some in (range(3), range(3, 6)):
+        take(queue, *(entry(n) for n in some))
+        withdraw(queue, by=None, source="file", own_ids=[f"row-{n}" for n in some], by_source=True)
+        Item.objects.update(added_at=timezone.now() - timedelta(days=2))
+    with pytest.raises(NotPossibleError, match="More than 3 new items within a day need approval"):
+        take(queue, *(entry(n, text="Other words") for n in range(6)))
+    take(queue, *(entry(n) for n in range(3)))
+    with pytest.raises(NotPossibleError, match="More than 3 new items within a day need approval"):
+        take(queue, entry(5))
+    assert Item.objects.filter(withdrawn_at=None).count() == 3
 
 
 def test_one_call_with_more_than_the_number_is_refused_as_a_whole(queue: Queue) -> None:
