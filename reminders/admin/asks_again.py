@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts.access import user_of
@@ -27,3 +28,9 @@ class AsksAgain:
         reminder = obj.reminder
         super().delete_model(request, obj)  # type: ignore[misc]  # ModelAdmin has it
         changed_by(reminder, user_of(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        reminders = list(Reminder.objects.filter(pk__in=queryset.values("reminder")))
+        super().delete_queryset(request, queryset)  # type: ignore[misc]  # ModelAdmin has it
+        for reminder in reminders:
+            changed_by(reminder, user_of(request))

@@ -183,7 +183,7 @@ class ReminderAdmin(ReminderMoves, KeptAdmin[Reminder]):
         super().save_related(request, form, formsets, change)
         changed_by(form.instance, user_of(request))
         try:
-            reschedule(form.instance)
+            reschedule(form.instance, by=user_of(request))
         except NotReadyError as error:
             self.message_user(request, f"Saved, but it cannot be sent like this. {error}", messages.WARNING)
         timetable = timetable_of(form.instance)
