@@ -1,4 +1,4 @@
-"""What forms say is wrong, in plain English, for all of them: ours, the administration's and those of libraries.
+"""Words all errors of forms in plain English: of ours, of the administration's and of those of libraries.
 
 A form that can say it better gives its field a sentence of its own. Fields copy these sentences when they are made, so
 they are set before any form is read.

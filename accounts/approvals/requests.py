@@ -31,7 +31,7 @@ class DecidedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What somebody wants to let leave."""
+    """A request that is not made yet: the thing that somebody wants to let leave."""
 
     owner_id: int
     kind: Approval.Kind

@@ -1,4 +1,4 @@
-"""What waits for approval: the list, one request as it would leave, and the decision of a second person."""
+"""The pages of approvals: the list, one request as it would leave, and the decision of a second person."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ class ApprovalShown(Shown):
 
 
 class ApproveGiven(Asked):
-    """What you looked at."""
+    """The approval of what you looked at."""
 
     content: Content = Field(
         description="From the request. If it is about something else by now, nothing is done."
@@ -54,6 +54,6 @@ class ApproveGiven(Asked):
 
 
 class RefuseGiven(ApproveGiven):
-    """What you looked at, and why you refuse it."""
+    """The refusal of what you looked at, with the reason."""
 
     reason: Annotated[str, Field(min_length=1, max_length=300)]

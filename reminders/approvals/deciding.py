@@ -1,4 +1,4 @@
-"""What a decision does. Pages, the bell, browser notifications, the admin, the API and the command come here.
+"""Does what a decision says. Pages, the bell, browser notifications, the admin, the API and the command come here.
 
 1. Lock what it is about, and take the request by one conditional UPDATE, for the content that the person saw.
 2. Approve: look again at what would leave and at the right of who asked; then send, hand over or loosen. What waits for
