@@ -11,7 +11,7 @@ from accounts.approvals import needs, rules
 from accounts.approvals.requests import LASTS, Wanted, ask, close_of
 from accounts.models import Account, Approval, User
 from delivery import audience
-from reminders.approvals.content import content_of
+from reminders.approvals.content import content_of, conversation_of, of_conversation
 from reminders.models import Part, Reminder
 
 Kind = Approval.Kind
@@ -114,12 +114,12 @@ def held_conversations(reminder_ids: list[int]) -> set[int]:
     )
     approved: dict[int, set[str]] = {}
     for reminder_id, content in rows.values_list("reminder", "content"):
-        approved.setdefault(int(reminder_id or 0), set()).add(content)
+        approved.setdefault(int(reminder_id or 0), set()).add(of_conversation(content))
     found = Reminder.objects.in_bulk(approved) if approved else {}
     return {
         pk
         for pk, reminder in found.items()
-        if continues(reminder) and content_of(reminder) not in approved[pk]
+        if continues(reminder) and conversation_of(reminder) not in approved[pk]
     }
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
@@ -234,6 +236,38 @@ def test_follow_ups_that_were_edited_since_are_held(reminder: Reminder) -> None:
     step.text = "Buy now"
     step.save()
     assert held_conversations([reminder.pk]) == {reminder.pk}
+
+
+@pytest.mark.parametrize("change", [_recipient, _tag, _time, _text])
+def test_follow_ups_go_on_while_another_part_of_the_reminder_waits(
+    reminder: Reminder, change: Callable[[Reminder], None]
+) -> None:
+    """Those of earlier runs say what was approved, whoever gets the next run and whenever."""
+    FollowUpStepFactory.create(reminder=reminder)
+    ApprovalFactory.create(
+        owner=reminder.owner, reminder=reminder, approved=True, content=content_of(reminder), kind=Kind.SEND
+    )
+    change(reminder)
+    assert held_conversations([reminder.pk]) == set()
+
+
+@pytest.mark.parametrize("change", [_second, _follow_up, _account, _hours])
+def test_what_reaches_follow_ups_holds_them(reminder: Reminder, change: Callable[[Reminder], None]) -> None:
+    FollowUpStepFactory.create(reminder=reminder, position=5)
+    ApprovalFactory.create(
+        owner=reminder.owner, reminder=reminder, approved=True, content=content_of(reminder), kind=Kind.SEND
+    )
+    change(reminder)
+    assert held_conversations([reminder.pk]) == {reminder.pk}
+
+
+def test_a_reply_does_not_read_the_chosen_recipients(reminder: Reminder) -> None:
+    """There may be a million, and each reply to a second message asks."""
+    FollowUpStepFactory.create(reminder=reminder)
+    ApprovalFactory.create(owner=reminder.owner, reminder=reminder, approved=True, kind=Kind.SEND)
+    with CaptureQueriesContext(connection) as asked:
+        assert held_conversations([reminder.pk]) == {reminder.pk}
+    assert not any("reminders_reminder_recipients" in query["sql"] for query in asked)
 
 
 def test_what_never_needed_an_approval_is_never_held(reminder: Reminder) -> None:
