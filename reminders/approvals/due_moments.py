@@ -1,7 +1,8 @@
 """Holds due moments that nobody approved (SPEC K3). The tick asks once for a batch of reminders.
 
-1. Where neither the owner nor an account of any of them asks for a second person, that is all: one query.
-2. Of the others, compare what would leave with what was approved. What differs is not sent: the moment is recorded as
+1. Where neither the owner nor an account of any of them asks for a second person, that is all: one query. Where owners
+   have a number, one more finds the reminders that may be above it.
+2. Of these, compare what would leave with what was approved. What differs is not sent: the moment is recorded as
    skipped with the reason, which tells the owner.
 3. Tell who asked and who could have approved. A request for a moment that was the only one ends; for the next moments
    of the others there is one that waits.
@@ -13,6 +14,7 @@ from accounts.approvals import needs
 from accounts.approvals.requests import address_of, deciders_of, expire, tell_outcome
 from accounts.models import Approval, User
 from activity.components.times import dated
+from delivery import audience
 from delivery.window import zone_of
 from reminders.approvals.asking import Kind, ask_to_schedule, need_of, waiting_for
 from reminders.approvals.content import content_of
@@ -22,9 +24,19 @@ from reminders.models import Reminder
 def held(reminders: Sequence[Reminder]) -> dict[int, str]:
     """Return why reminders that are due may not leave, by their id. Their accounts have been read."""
     numbers = needs.numbers_of({reminder.owner_id for reminder in reminders}) if reminders else {}
-    asked = [each for each in reminders if each.owner_id in numbers or _has_marked_account(each)]
+    large = _may_be_above(reminders, numbers)
+    asked = [each for each in reminders if each.pk in large or _has_marked_account(each)]
     found = ((each.pk, _why_held(each, numbers.get(each.owner_id))) for each in asked)
     return {pk: why for pk, why in found if why}
+
+
+def _may_be_above(reminders: Sequence[Reminder], numbers: Mapping[int, int]) -> set[int]:
+    """Return the reminders that may reach more than their owner's number: sized together, in one query."""
+    above = {each.pk: numbers[each.owner_id] for each in reminders if each.owner_id in numbers}
+    if not above:
+        return set()
+    sizes = audience.sizes(list(above), most=max(above.values()) + 1)
+    return {pk for pk, number in above.items() if sizes[pk] > number}
 
 
 def passed(reminders: Iterable[Reminder], whys: Mapping[int, str], moments: Mapping[int, object]) -> None:

@@ -116,3 +116,21 @@ def test_where_nobody_wants_it_a_batch_is_asked_once(
     load_for_freezing(reminders)
     with django_assert_num_queries(1):
         assert due_moments.held(reminders) == {}
+
+
+def test_small_reminders_of_an_owner_with_a_number_are_sized_together(
+    team: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """Where the installation has a number, every due reminder has one."""
+    reminders = ReminderFactory.create_batch(5, owner=team, recipients=2, scheduled=True)
+    load_for_freezing(reminders)
+    with django_assert_num_queries(2):
+        assert due_moments.held(reminders) == {}
+
+
+def test_a_reminder_that_counts_somebody_twice_is_counted_exactly(team: User) -> None:
+    tag = TagFactory.create(owner=team)
+    people = RecipientFactory.create_batch(2, owner=team, tags=[tag])
+    found = ReminderFactory.create(owner=team, recipients=people, tags=[tag], scheduled=True)
+    load_for_freezing([found])
+    assert due_moments.held([found]) == {}
