@@ -7,9 +7,8 @@ at most once; pages read the state again when they connect.
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import structlog
 from channels.layers import get_channel_layer
@@ -84,8 +83,7 @@ def _finish(run: Run, rate: float) -> datetime | None:
     return finish if closes is None or finish <= closes else None
 
 
-@dataclass(frozen=True, order=True)
-class Change:
+class Change(NamedTuple):
     """A changed run or account that a page may be watching."""
 
     kind: Literal["run", "account"]
@@ -179,17 +177,25 @@ class Announcer:
 
 
 def _sift(changes: list[Change]) -> tuple[list[Change], set[Change]]:
-    """Divide changes into those to announce now and those to announce later, in two round trips for any number."""
-    watching = client().pipeline(transaction=False)
-    for each in changes:
-        watching.exists(*(f"{settings.LIVE_PREFIX}:group:{group}" for group in each.groups))
-    watched = [each for each, found in zip(changes, watching.execute(), strict=True) if found]
+    """Divide changes into those to announce now and those to announce later, in a few round trips for any number."""
+    watched = _watched(changes)
     gate = client().pipeline(transaction=False)
     for each in watched:
         gate.set(f"paceline:told:{each.kind}:{each.pk}", 1, nx=True, px=EVERY_MS - 20)
     opened = gate.execute()
     ready = [each for each, free in zip(watched, opened, strict=True) if free]
     return ready, set(watched) - set(ready)
+
+
+def _watched(changes: list[Change]) -> list[Change]:
+    """Return the changes that pages watch. Mostly none does: one question about all of them is enough then."""
+    keys = {each: [f"{settings.LIVE_PREFIX}:group:{group}" for group in each.groups] for each in changes}
+    if not keys or not client().exists(*{key for own in keys.values() for key in own}):
+        return []
+    watching = client().pipeline(transaction=False)
+    for own in keys.values():
+        watching.exists(*own)
+    return [each for each, found in zip(changes, watching.execute(), strict=True) if found]
 
 
 async def _send(group: str, event: dict[str, Any]) -> None:

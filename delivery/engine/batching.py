@@ -36,6 +36,9 @@ PATIENCE = 60.0  # seconds for which a database that is away is waited for
 PAUSE = 0.5  # seconds between two tries
 THREADS = 8
 MOST = 500  # requests in one statement
+# Seconds that the timers of the loop get on top. uvloop counts whole milliseconds, so a timer may be early by one and
+# a half. Whoever sets it again for the rest then goes round and round until the time has come.
+TICK = 0.0015
 
 
 class StatementQueue(Generic[Request, Answer]):
@@ -73,7 +76,7 @@ class StatementQueue(Generic[Request, Answer]):
             self._writing = asyncio.create_task(self._write_all())
         elif self._timer is None or by < self._timer.when():
             self._stop_timer()
-            self._timer = loop.call_at(by, self._look_again)
+            self._timer = loop.call_at(by + TICK, self._look_again)
 
     def _look_again(self) -> None:
         self._stop_timer()

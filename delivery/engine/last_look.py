@@ -46,18 +46,17 @@ class Leave:
     begun: Begun
     asked: Moment
 
-    def clocks_differ_by(self, tolerance: timedelta) -> bool:
+    def clocks_differ_by(self, tolerance: timedelta, *, ago: timedelta) -> bool:
         """Decide whether this process' clock and the database's were further apart: the ledger's times would be wrong.
 
-        The database read its clock some time after this process did, at the latest when it answered.
+        It was asked so long `ago`. It read its clock some time after this process did, at the latest when it answered.
         """
         behind = self.begun.clock - self.begun.written
-        return not -tolerance <= behind <= tolerance + timedelta(seconds=self.asked.ago())
+        return not -tolerance <= behind <= tolerance + ago
 
-    def closes_within(self, guard: timedelta) -> bool:
+    def closes_within(self, guard: timedelta, *, ago: timedelta) -> bool:
         """Decide whether the window closes before a message that leaves now has arrived, by either clock."""
-        database = self.begun.clock + timedelta(seconds=self.asked.ago())
-        return self.begun.closes_at <= max(database, datetime.now(UTC)) + guard
+        return self.begun.closes_at <= max(self.begun.clock + ago, datetime.now(UTC)) + guard
 
 
 async def ask(batches: Batches, intents: Sequence[Intent], *, patience: float = 0.0) -> list[Leave | None]:
@@ -85,6 +84,11 @@ class Look(ABC):
     def __init__(self) -> None:
         self.stage = Stage.AHEAD
         self.refusal = "the database took too long to give leave"  # unless a look found something else
+
+    @property
+    def fresh(self) -> bool:
+        """Return whether leave was given just now, so that the look before the request is enough."""
+        return False
 
     async def __call__(self) -> None:
         if self.stage is not Stage.GIVEN_UP:
@@ -129,23 +133,30 @@ class LastLook(Look):
         self._tolerance, self._guard = conf.clock_tolerance(), conf.window_guard()
         self.leave = leave
 
+    @property
+    def fresh(self) -> bool:
+        return self.leave.asked.ago() <= FRESH
+
     async def check(self) -> None:
         """Raise HeldBackError unless the message may leave now. Asks the database only if the leave is old."""
-        self._check_here()
-        if self.leave.asked.ago() > FRESH:
+        ago = self._check_here()
+        if ago > FRESH:
             self.leave = await self._asked_again()
-            self._check_here()
             # A database that is slow for everybody may take longer than FRESH, and still counts.
-            if self.leave.asked.ago() > max(FRESH, settings.LEASE_SECONDS / 3):
+            if self._check_here() > max(FRESH, settings.LEASE_SECONDS / 3):
                 raise HeldBackError("the database took too long to give leave")
 
-    def _check_here(self) -> None:
+    def _check_here(self) -> float:
+        """Check what is known without a question; return how many seconds ago leave was asked for."""
+        seconds = self.leave.asked.ago()
+        ago = timedelta(seconds=seconds)
         if self._lost():
             raise HeldBackError("another pump serves its account")
-        if self.leave.clocks_differ_by(self._tolerance):
+        if self.leave.clocks_differ_by(self._tolerance, ago=ago):
             raise HeldBackError("the clocks of this worker and of the database differ")
-        if self.leave.closes_within(self._guard):
+        if self.leave.closes_within(self._guard, ago=ago):
             raise HeldBackError("its window closes")
+        return seconds
 
     async def _asked_again(self) -> Leave:
         try:

@@ -6,6 +6,7 @@ nothing (docs/decisions/0010-one-loop-per-worker.md).
 
 import asyncio
 import atexit
+import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -31,6 +32,8 @@ from delivery.transports.networks.allowed import AllowedNetworks, allowed_networ
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
+
+SWEEP = 1.0  # seconds between two looks for messages that take too long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,8 @@ class SendLoop:
     def __init__(self) -> None:
         self._loop = _new_loop()
         self._session: aiohttp.ClientSession | None = None
-        self._carrying: set[asyncio.Task[None]] = set()
+        self._carrying: dict[asyncio.Task[None], float] = {}  # until when each may take
+        self._sweeping: asyncio.TimerHandle | None = None
         self.batches = Batches()
         self.changes = Changes(self.batches)
         self.renewals = LeaseRenewals()
@@ -73,10 +77,22 @@ class SendLoop:
         self, transport: Transport, requests: Iterable[SendRequest], landed: Callable[[Landed], None]
     ) -> None:
         """Send all of `requests` at once; call `landed` with the result of each. Call this on the loop itself."""
+        now = self._loop.time()
         for request in requests:
             task = self._loop.create_task(_carry(transport, request, landed))
-            self._carrying.add(task)
-            task.add_done_callback(self._carrying.discard)
+            self._carrying[task] = now + _longest(transport, request.message) + 2
+        if self._sweeping is None:
+            self._sweeping = self._loop.call_later(SWEEP, self._sweep)
+
+    def _sweep(self) -> None:
+        """Give up the messages that take too long: a look at all of them costs less than a timeout for each."""
+        now = self._loop.time()
+        self._carrying = {task: until for task, until in self._carrying.items() if not task.done()}
+        for task, until in self._carrying.items():
+            if until <= now:
+                self._carrying[task] = math.inf  # once is enough
+                task.cancel()
+        self._sweeping = self._loop.call_later(SWEEP, self._sweep) if self._carrying else None
 
     def warm_up(self) -> None:
         """Open the connections that every shift needs, so that the first message of an idle worker does not wait."""
@@ -167,7 +183,8 @@ async def _sent(transport: Transport, request: SendRequest) -> Outcome:
     """Return the answer of the service; raise HeldBackError where the last look kept the message back."""
     if request.look is None:
         return await _in_time(transport, request)
-    await request.look.check()  # before a connection is made for nothing
+    if not request.look.fresh:
+        await _looked(request.look)  # before a connection is made for nothing
     with looking_with(request.look):
         outcome = await _in_time(transport, request)
     if isinstance(outcome, Unknown) and request.look.give_up():
@@ -175,11 +192,20 @@ async def _sent(transport: Transport, request: SendRequest) -> Outcome:
     return outcome
 
 
+async def _looked(look: Look) -> None:
+    try:
+        await look.check()
+    except asyncio.CancelledError as error:  # by `SendLoop._sweep`
+        raise HeldBackError(look.refusal) from error
+
+
 async def _in_time(transport: Transport, request: SendRequest) -> Outcome:
     try:
-        async with asyncio.timeout(_longest(transport, request.message) + 2):
-            return await transport.send(request.message, request.key)
-    except TimeoutError:
+        return await transport.send(request.message, request.key)
+    except (
+        TimeoutError,
+        asyncio.CancelledError,
+    ):  # the latter by `SendLoop._sweep`: nobody else cancels a message
         return Unknown(reason="no answer in time")
 
 

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from delivery.engine.claims import KNOWN
-from delivery.engine.sql import Query, Rows
+from delivery.engine.sql import Query, Rows, array, text_array
 from delivery.limits.work_hours import ENDS
 from delivery.states import RunStatus, TargetStatus
 
@@ -177,8 +177,8 @@ def begin(
 
     A window has to stay open for `guard` longer than now, and `now` is at most `tolerance` ahead of the database.
     """
-    arguments = _wishes(intents, now=now, guard=guard, tolerance=tolerance)
-    moments = arguments["at"]
+    moments = [_leaves(intent, now) for intent in intents]
+    arguments = _wishes(intents, moments, now=now, guard=guard, tolerance=tolerance)
 
     def read(rows: Rows) -> list[Begun | None]:
         found = {row[0]: _begun(row, at=moments[row[0] - 1], written=now) for row in rows}
@@ -189,22 +189,27 @@ def begin(
 
 def may_begin(intent: Intent, *, now: datetime, guard: timedelta, tolerance: timedelta) -> Query[bool]:
     """Return the statement that says whether an intent would get leave now; it writes nothing."""
-    arguments = _wishes([intent], now=now, guard=guard, tolerance=tolerance)
+    arguments = _wishes([intent], [_leaves(intent, now)], now=now, guard=guard, tolerance=tolerance)
     return Query(sql=MAY_BEGIN, arguments=arguments, read=lambda rows: bool(rows[0][0]))
 
 
 def _wishes(
-    intents: Sequence[Intent], *, now: datetime, guard: timedelta, tolerance: timedelta
+    intents: Sequence[Intent],
+    moments: Sequence[datetime],
+    *,
+    now: datetime,
+    guard: timedelta,
+    tolerance: timedelta,
 ) -> dict[str, Any]:
     return {
-        "target": [intent.target_id for intent in intents],
-        "part": [intent.part for intent in intents],
-        "fence": [intent.fence for intent in intents],
-        "wished_at": [intent.wished_at for intent in intents],
-        "at": [_leaves(intent, now) for intent in intents],
-        "address": [intent.address for intent in intents],
-        "account": [intent.account_id for intent in intents],
-        "claimed_at": [intent.claimed_at for intent in intents],
+        "target": array(intent.target_id for intent in intents),
+        "part": array(intent.part for intent in intents),
+        "fence": array(intent.fence for intent in intents),
+        "wished_at": array(intent.wished_at for intent in intents),
+        "at": array(moments),
+        "address": text_array(intent.address for intent in intents),
+        "account": array(intent.account_id for intent in intents),
+        "claimed_at": array(intent.claimed_at for intent in intents),
         "now": now,
         "guard": guard,
         "tolerance": tolerance,
@@ -318,7 +323,7 @@ ON CONFLICT (recipient_id, account_id) DO UPDATE SET talked_at = EXCLUDED.talked
 WHERE COALESCE(accounts_contact.talked_at < EXCLUDED.talked_at, true)
 """
 
-WHOSE: Final = ("run_id", "owner_id", "account_id", "action")
+WHOSE: Final = ("run_id", "owner_id", "account_id")
 EACH: Final = (
     "fence",
     "target_id",
@@ -326,15 +331,13 @@ EACH: Final = (
     "attempt",
     "began_at",
     "took_ms",
-    "outcome",
-    "provider_id",
-    "error",
     "parts_done",
     "not_before",
     "counts",
     "variant",
     "new_person",
 )
+WORDS: Final = ("outcome", "provider_id", "error")
 
 
 def record(landings: Sequence[Landing], *, now: datetime) -> Query[dict[int, Counts]]:
@@ -353,10 +356,12 @@ def record_surely(landings: Sequence[Landing], *, now: datetime) -> Query[dict[i
 def _record(statement: str, landings: Sequence[Landing], now: datetime) -> Query[dict[int, Counts]]:
     arguments: dict[str, Any] = {
         "now": now,
-        "runs": sorted({landing.whose.run_id for landing in landings}),
-        "status": [landing.status.value for landing in landings],
-        **{name: [getattr(landing.whose, name) for landing in landings] for name in WHOSE},
-        **{name: [getattr(landing, name) for landing in landings] for name in EACH},
+        "runs": array(sorted({landing.whose.run_id for landing in landings})),
+        "action": text_array(landing.whose.action for landing in landings),
+        "status": text_array(landing.status.value for landing in landings),
+        **{name: array(getattr(landing.whose, name) for landing in landings) for name in WHOSE},
+        **{name: array(getattr(landing, name) for landing in landings) for name in EACH},
+        **{name: text_array(getattr(landing, name) for landing in landings) for name in WORDS},
     }
     return Query(sql=statement, arguments=arguments, read=_counts, then=TALKED)
 

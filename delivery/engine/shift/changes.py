@@ -26,21 +26,21 @@ log = structlog.get_logger(__name__)
 EVERY = 1.0  # seconds between two looks
 
 # What the engine itself writes while it sends (wake-up, trouble, slow-down, counters) is not part of it; what a report
-# changed in these is.
+# changed in these is. Rows are hashed as they are: written out as text first, they took twice as long.
 SEEN = """
 SELECT a.id,
-       hashtextextended(ROW(a.status, a.archived_at, a.owner_id, a.transport, a.credentials, a.profile, a.as_before,
+       hash_record_extended(ROW(a.status, a.archived_at, a.owner_id, a.transport, a.credentials, a.profile, a.as_before,
                             a.zone, a.group_concurrency, a.service_per_24_hours, a.shows_typing,
                             a.slowed_by_report_at, a.warmup_start, a.warmup_step, a.warmup_ceiling,
                             a.warmup_clean_days, a.health, a.work_start_hour, a.work_end_hour, a.work_days,
-                            a.reconnected_at, limits.own)::text, 0),
-       COALESCE(hashtextextended(work.runs, 0), 0)
+                            a.reconnected_at, limits.own), 0),
+       COALESCE(work.runs, 0)
 FROM accounts_account a
 CROSS JOIN LATERAL (
-    SELECT string_agg(l::text, ';' ORDER BY l.id) AS own FROM accounts_limit l WHERE l.account_id = a.id
+    SELECT bit_xor(hash_record_extended(l, 0)) AS own FROM accounts_limit l WHERE l.account_id = a.id
 ) limits
 CROSS JOIN LATERAL (
-    SELECT string_agg(concat_ws(' ', r.id, r.priority, r.closes_at, r.total), ';' ORDER BY r.id) AS runs
+    SELECT bit_xor(hash_record_extended(ROW(r.id, r.priority, r.closes_at, r.total), 0)) AS runs
     FROM delivery_runaccount share JOIN delivery_run r ON r.id = share.run_id
     WHERE share.account_id = a.id AND share.open AND r.status || '' = 'running'
       AND NOT EXISTS (SELECT 1 FROM accounts_sendingstop s

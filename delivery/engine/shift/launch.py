@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from delivery.engine import last_look
+from delivery.engine.batching import TICK
 from delivery.engine.last_look import LastLook
 from delivery.engine.loop import Landed, NumberChecks, SendRequest, send_loop
 from delivery.engine.shift.agenda import patience
@@ -90,8 +91,8 @@ class Launches:
             held_back = HeldBack(reason="it was called back before its time")
             self.hear(Landed(tag=outgoing.target_id, outcome=held_back, took_ms=0, left=False))
         elif (wait := outgoing.at - time.monotonic()) > 0:
-            # A timer may be early by less than it can tell apart: then it is set again.
-            asyncio.get_running_loop().call_later(wait, partial(self._send_later, outgoing, dropped=dropped))
+            again = partial(self._send_later, outgoing, dropped=dropped)
+            asyncio.get_running_loop().call_later(wait + TICK, again)
         else:
             self._send([outgoing])
 

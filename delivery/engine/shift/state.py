@@ -9,6 +9,7 @@ from django.conf import settings
 from accounts.models import Account
 from delivery import lifecycle
 from delivery.engine import claims
+from delivery.engine.batching import TICK
 from delivery.engine.lease import Lease
 from delivery.engine.loop import send_loop
 from delivery.engine.permits import Permits
@@ -65,7 +66,7 @@ class ShiftState:
 
         A timer costs less than a timeout, which cancels its task: shifts wait several times for each message.
         """
-        timer = asyncio.get_running_loop().call_later(within, self.wake.set)
+        timer = asyncio.get_running_loop().call_later(within + TICK, self.wake.set)
         try:
             await self.wake.wait()
         finally:

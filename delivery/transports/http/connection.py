@@ -55,13 +55,16 @@ class Connection(asyncio.Protocol):
         self._reading: _Reading | None = None
         self._answer: asyncio.Future[WholeAnswer] | None = None
 
-    async def ask(self, request: bytes) -> WholeAnswer:
+    async def ask(self, request: bytes, *, by: float) -> WholeAnswer:
         """Write the request at once, and return its answer; raise aiohttp.ClientError. One request at a time.
 
-        Whoever stops waiting closes the connection: nothing of the request leaves afterwards.
+        Raise TimeoutError where there is no whole answer `by` a time of the loop. Whoever stops waiting closes the
+        connection: nothing of the request leaves afterwards.
         """
+        loop = asyncio.get_running_loop()
         self._reading = _Reading()
-        self._answer = asyncio.get_running_loop().create_future()
+        self._answer = loop.create_future()
+        late = loop.call_at(by, self._fail, TimeoutError())
         self._transport.write(request)
         try:
             return await self._answer
@@ -69,6 +72,7 @@ class Connection(asyncio.Protocol):
             self.close()
             raise
         finally:
+            late.cancel()
             self._answer = self._reading = None
 
     def close(self) -> None:
@@ -115,7 +119,7 @@ class Connection(asyncio.Protocol):
         except aiohttp.ClientError as error:
             self._fail(error)
 
-    def _fail(self, error: aiohttp.ClientError) -> None:
+    def _fail(self, error: aiohttp.ClientError | TimeoutError) -> None:
         self.close()
         if self._answer is None or self._answer.done():
             return

@@ -191,8 +191,8 @@ async def exchange(
     """Send the request once and read the answer; never raises for a failure of the network or the server."""
     try:
         if isinstance(session.connector, Connector) and (written := in_one_piece(request)):
-            async with asyncio.timeout(total):
-                found = await _at_once(session.connector.messages, Place.of(request.url), written, connect)
+            place = Place.of(request.url)
+            found = await _at_once(session.connector.messages, place, written, connect=connect, total=total)
         else:
             found = await _by_aiohttp(session, request, connect, total)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -225,8 +225,9 @@ def in_one_piece(request: Request) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-async def _at_once(pool: Pool, place: Place, written: bytes, connect: float) -> WholeAnswer:
+async def _at_once(pool: Pool, place: Place, written: bytes, *, connect: float, total: float) -> WholeAnswer:
     """Take a connection, have the last look, and write the message with nothing in between."""
+    by = asyncio.get_running_loop().time() + total
     connection = await pool.take(place, connect=connect)
     try:
         await about_to_leave()
@@ -235,7 +236,7 @@ async def _at_once(pool: Pool, place: Place, written: bytes, connect: float) -> 
             await about_to_leave()
         if connection.closed:
             raise ClosedAtOnceError
-        return await connection.ask(written)
+        return await connection.ask(written, by=by)
     finally:
         pool.give_back(place, connection)
 

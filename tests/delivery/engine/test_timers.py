@@ -1,0 +1,140 @@
+"""Waiting for the time of a message costs one timer, and a message that never ends is given up."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+import uvloop
+
+from delivery.engine import loop as looping
+from delivery.engine.batching import TICK
+from delivery.engine.loop import Landed, SendLoop, SendRequest
+from delivery.engine.shift.launch import Launches
+from delivery.engine.shift.outgoing import Outgoing
+from delivery.outcomes import HeldBack, Outcome, Sent, Unknown
+from delivery.transports.base import Message
+from tests.delivery.engine.test_last_look import Desk, leave, look_with
+
+
+def waited(seconds: float) -> float:
+    """Return for how long a timer of the loop really waits."""
+
+    async def wait() -> float:
+        loop = asyncio.get_running_loop()
+        over, start = loop.create_future(), time.monotonic()
+        loop.call_later(seconds + TICK, over.set_result, None)
+        await over
+        return time.monotonic() - start
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(wait())
+
+
+def test_no_timer_is_early() -> None:
+    delays = [part / 10_000 for part in range(1, 50, 3)]
+    assert [seconds for seconds in delays if waited(seconds) < seconds] == []
+
+
+class Leaves(Launches):
+    """Counts how often a message that waits is looked at; nothing is sent."""
+
+    def __init__(self) -> None:
+        self.state = SimpleNamespace(lost=False, agenda=SimpleNamespace(dropped=0))  # type: ignore[assignment]
+        self.looks = 0
+        self.left: list[float] = []
+
+    def _send_later(self, outgoing: Outgoing, *, dropped: int) -> None:
+        self.looks += 1
+        super()._send_later(outgoing, dropped=dropped)
+
+    def _send(self, messages: object) -> None:
+        self.left.append(time.monotonic())
+
+
+def test_a_message_that_waits_for_its_time_is_not_looked_at_again_and_again() -> None:
+    messages = 20
+    leaves, start = Leaves(), time.monotonic()
+    moments = [start + 0.02 + number * 0.0013 for number in range(messages)]
+
+    async def launch() -> None:
+        for at in moments:
+            leaves._send_later(SimpleNamespace(at=at), dropped=0)  # type: ignore[arg-type]
+        await asyncio.sleep(0.2)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(launch())
+    assert all(left >= at for left, at in zip(leaves.left, moments, strict=True))
+    assert leaves.looks == 2 * messages  # when it is set, and when it is over
+
+
+class Hangs:
+    """A transport that never answers, and takes a while to give up."""
+
+    kind = "hangs"
+    timeouts = SimpleNamespace(total=-2.0, upload=-2.0)  # over at once
+
+    def __init__(self) -> None:
+        self.canceled = 0
+
+    async def send(self, _message: Message, _key: str) -> Outcome:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            self.canceled += 1
+            await asyncio.sleep(0.1)
+            raise
+        return Sent()
+
+
+def request(**values: object) -> SendRequest:
+    message = Message(address="+60123456789", kind="text", text="Hello")
+    return SendRequest(tag=1, message=message, key="k", **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["by its service", "by its last look"])
+def test_a_message_that_never_ends_is_given_up_once(monkeypatch: pytest.MonkeyPatch, *, asks: bool) -> None:
+    monkeypatch.setattr(looping, "SWEEP", 0.02)
+    loop, transport, landed = SendLoop(), Hangs(), list[Landed]()
+    desk = Desk(leave)
+    desk.slow = 60.0
+
+    async def launch() -> None:
+        made = request(look=look_with(desk, age=5.0)) if asks else request()
+        loop.launch(transport, [made], landed.append)  # type: ignore[arg-type]
+
+    loop.run(launch())
+    until = time.monotonic() + 10
+    while (not landed or loop._carrying) and time.monotonic() < until:
+        time.sleep(0.01)
+    [found] = landed
+    if asks:
+        assert isinstance(found.outcome, HeldBack), "nothing has left"
+    else:
+        assert found.outcome == Unknown(reason="no answer in time")
+        assert transport.canceled == 1
+    assert not loop._carrying
+    loop._loop.call_soon_threadsafe(loop._loop.stop)
+
+
+def test_a_message_in_time_is_not_given_up() -> None:
+    landed: list[Landed] = []
+
+    class Answers(Hangs):
+        timeouts = SimpleNamespace(total=5.0, upload=5.0)
+
+        async def send(self, _message: Message, _key: str) -> Outcome:
+            return Sent(provider_id=str(datetime.now(UTC)))
+
+    loop = SendLoop()
+
+    async def launch() -> None:
+        loop.launch(Answers(), [request(), request()], landed.append)  # type: ignore[list-item, arg-type]
+
+    loop.run(launch())
+    until = time.monotonic() + 10
+    while len(landed) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [type(each.outcome) for each in landed] == [Sent, Sent]
+    loop._loop.call_soon_threadsafe(loop._loop.stop)
