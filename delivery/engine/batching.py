@@ -23,6 +23,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from delivery import conf
 from delivery.engine import recording
+from delivery.engine.alarm import TICK
 from delivery.engine.database_contact import contact
 from delivery.engine.recording import Begun, Counts, Intent, Landing
 from delivery.engine.sql import Line, run
@@ -36,9 +37,6 @@ PATIENCE = 60.0  # seconds for which a database that is away is waited for
 PAUSE = 0.5  # seconds between two tries
 THREADS = 8
 MOST = 500  # requests in one statement
-# Seconds that the timers of the loop get on top. uvloop counts whole milliseconds, so a timer may be early by one and
-# a half. Whoever sets it again for the rest then goes round and round until the time has come.
-TICK = 0.0015
 
 
 class StatementQueue(Generic[Request, Answer]):

@@ -20,6 +20,7 @@ import structlog
 from django.conf import settings
 
 from delivery import conf, transports
+from delivery.engine.alarm import Alarm
 from delivery.engine.batching import Batches
 from delivery.engine.last_look import Look
 from delivery.engine.lease import LeaseRenewals
@@ -65,6 +66,7 @@ class SendLoop:
         self._session: aiohttp.ClientSession | None = None
         self._carrying: dict[asyncio.Task[None], float] = {}  # until when each may take
         self._sweeping: asyncio.TimerHandle | None = None
+        self.alarm = Alarm()
         self.batches = Batches()
         self.changes = Changes(self.batches)
         self.renewals = LeaseRenewals()

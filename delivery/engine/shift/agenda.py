@@ -11,17 +11,23 @@ FINEST = (
 
 CHECK_AHEAD = 1.0  # seconds before a message is due, its number is checked
 
-GATHER = 0.08  # seconds for which a message of a paced account shares its statements with others
+GATHER = 0.08  # seconds for which the result of a message of a paced account waits for others, to share a statement
+AHEAD = 0.06  # seconds before such a message leaves, its intent is written: with the step of the alarm this is 0.08
 PACED = 0.5  # seconds between messages from which an account counts as paced
 
 
 def patience(gap: float) -> float:
-    """Return the seconds for which the statements of a message wait for others, by the gap after it.
+    """Return the seconds for which the result of a message waits for others, by the gap after it."""
+    return GATHER if gap >= PACED else 0.0
 
-    Its intent is written as long before it leaves, so that it still leaves at its time. Not longer: a worker that dies
+
+def ahead(gap: float) -> float:
+    """Return the seconds by which the intent of a message is written ahead, by the gap after it.
+
+    So accounts can share a statement, and each message still leaves at its time. Not longer: a worker that dies
     meanwhile leaves a message in doubt that it did not send (docs/decisions/0017-cost-of-a-paced-message.md).
     """
-    return GATHER if gap >= PACED else 0.0
+    return AHEAD if gap >= PACED else 0.0
 
 
 class Agenda:
@@ -61,13 +67,17 @@ class Agenda:
 
     def next_at(self) -> float | None:
         """Return when to begin the next message; None while there is none, or no room for it."""
-        moments = [outgoing.at - patience(outgoing.gap) for outgoing in self._following[:1]]
+        moments = [outgoing.at - ahead(outgoing.gap) for outgoing in self._following[:1]]
         for first in self._firsts[:1]:
             if first.unchecked and len(self._aside) < self.concurrency:
                 moments.append(first.at - CHECK_AHEAD)
             elif not first.unchecked and self._has_room():
-                moments.append(self._ready_at(first) - max(first.typing, patience(first.gap)))
+                moments.append(self._ready_at(first) - max(first.typing, ahead(first.gap)))
         return min(moments, default=None)
+
+    def is_paced(self) -> bool:
+        """Decide whether what comes next can wait for a step of the alarm: its gap is long, and does not grow by it."""
+        return all(first.gap >= PACED for first in [*self._following[:1], *self._firsts[:1]])
 
     def runs_low(self, now: float) -> bool:
         """Decide whether more should be fetched: without pacing, while the last messages are in flight."""
@@ -110,11 +120,11 @@ class Agenda:
 
         A new target begins only while there is room.
         """
-        while self._following and self._following[0].at - patience(self._following[0].gap) <= now:
+        while self._following and self._following[0].at - ahead(self._following[0].gap) <= now:
             self.beginning.append(heapq.heappop(self._following))
         while self._firsts and self._has_room() and not self._firsts[0].unchecked:
             ready_at = self._ready_at(self._firsts[0])
-            if ready_at - patience(self._firsts[0].gap) > now:
+            if ready_at - ahead(self._firsts[0].gap) > now:
                 break
             outgoing = heapq.heappop(self._firsts)
             outgoing.at = ready_at

@@ -4,16 +4,14 @@ The intents of a paced account are written a moment ahead, so that accounts can 
 leaves at its own time. What is called back in between does not leave.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from delivery.engine import last_look
-from delivery.engine.batching import TICK
 from delivery.engine.last_look import LastLook
 from delivery.engine.loop import Landed, NumberChecks, SendRequest, send_loop
-from delivery.engine.shift.agenda import patience
+from delivery.engine.shift.agenda import ahead
 from delivery.engine.shift.outgoing import Outgoing
 from delivery.engine.shift.state import LOOK_AGAIN, ShiftState
 from delivery.engine.shift.typing import Typing
@@ -21,7 +19,7 @@ from delivery.engine.wakeups import Rest
 from delivery.outcomes import HeldBack, Rejected
 from delivery.states import WaitReason
 
-IN_TIME = 0.75  # of the moment by which an intent is ahead: within this its statement starts
+IN_TIME = 0.4  # of the moment by which an intent is ahead: within this its statement starts
 
 
 class Launches:
@@ -49,7 +47,7 @@ class Launches:
             return
         dropped = state.agenda.dropped
         intents = [outgoing.intent(fence=state.lease.fence) for outgoing in due]
-        waits = IN_TIME * min(patience(outgoing.gap) for outgoing in due)
+        waits = IN_TIME * min(ahead(outgoing.gap) for outgoing in due)
         leaves = await last_look.ask(state.batches, intents, patience=waits)
         for outgoing, intent, leave in zip(due, intents, leaves, strict=True):
             if leave is not None:
@@ -90,9 +88,8 @@ class Launches:
         if self.state.lost or self.state.agenda.dropped != dropped:
             held_back = HeldBack(reason="it was called back before its time")
             self.hear(Landed(tag=outgoing.target_id, outcome=held_back, took_ms=0, left=False))
-        elif (wait := outgoing.at - time.monotonic()) > 0:
-            again = partial(self._send_later, outgoing, dropped=dropped)
-            asyncio.get_running_loop().call_later(wait + TICK, again)
+        elif outgoing.at > time.monotonic():
+            self.state.alarm.at(outgoing.at, partial(self._send_later, outgoing, dropped=dropped))
         else:
             self._send([outgoing])
 

@@ -1,6 +1,7 @@
 """The state that the parts of a shift share: account, agenda, messages in flight, and the reason to wait."""
 
 import asyncio
+import time
 from datetime import UTC, datetime
 from functools import partial
 
@@ -9,7 +10,7 @@ from django.conf import settings
 from accounts.models import Account
 from delivery import lifecycle
 from delivery.engine import claims
-from delivery.engine.batching import TICK
+from delivery.engine.alarm import EXACT_MS, STEP_MS
 from delivery.engine.lease import Lease
 from delivery.engine.loop import send_loop
 from delivery.engine.permits import Permits
@@ -52,7 +53,7 @@ class ShiftState:
         self.ending = False  # what the shift read at its start is old, or a person waits for the account
         self.moved = False  # its runs are others than those it knows
         self.slowed: dict[int, bool] = {}  # whether the permits of a run were taken for the pace of errors
-        self.batches = send_loop().batches
+        self.batches, self.alarm = send_loop().batches, send_loop().alarm
 
     def permits_of(self, run: ServedRun) -> Permits:
         return self.permits[run.whose.action]
@@ -64,13 +65,14 @@ class ShiftState:
     async def woken(self, *, within: float) -> None:
         """Wait until something happens, up to `within` seconds.
 
-        A timer costs less than a timeout, which cancels its task: shifts wait several times for each message.
+        An alarm costs less than a timeout, which cancels its task: shifts wait several times for each message.
         """
-        timer = asyncio.get_running_loop().call_later(within + TICK, self.wake.set)
+        step = STEP_MS if self.agenda.is_paced() else EXACT_MS
+        call = self.alarm.at(time.monotonic() + within, self.wake.set, step_ms=step)
         try:
             await self.wake.wait()
         finally:
-            timer.cancel()
+            call.cancel()
 
     def lose_lease(self) -> None:
         self.lost = True

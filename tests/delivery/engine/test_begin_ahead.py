@@ -36,7 +36,7 @@ def begun_ahead(run: Run) -> bool:
 @pytest.fixture
 def far_ahead(monkeypatch: pytest.MonkeyPatch, quick: Settings) -> Settings:
     """The second message begins right after the first, a long moment before it leaves: a busy machine is slow."""
-    monkeypatch.setattr(agenda, "GATHER", 7.0)
+    monkeypatch.setattr(agenda, "AHEAD", 7.0)
     monkeypatch.setattr("delivery.engine.shift.launch.IN_TIME", 0.0)
     monkeypatch.setattr("delivery.engine.shift.land.patience", lambda _: 0.0)
     monkeypatch.setattr(shift, "LOOK_AROUND", 0.02)
@@ -87,7 +87,7 @@ def test_what_happens_between_begin_and_leaving_keeps_the_message_back(
 def test_a_message_that_a_dead_pump_began_ahead_is_in_doubt_and_no_more_than_that(stage: Stage) -> None:
     account = stage.account(idempotent=False)
     run = stage.fire(account, to=2)
-    abandon(run, account, begun=True, ago=-timedelta(seconds=agenda.GATHER))
+    abandon(run, account, begun=True, ago=-timedelta(seconds=agenda.AHEAD))
     pump.pump(account.pk)
     assert counted(run) == {"sent": 1, "sending": 1}, "it may still be under way"
     RunTarget.objects.filter(run=run, status=TargetStatus.SENDING).update(

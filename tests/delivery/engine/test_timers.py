@@ -3,13 +3,14 @@
 import asyncio
 import time
 from datetime import UTC, datetime
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 import uvloop
 
 from delivery.engine import loop as looping
-from delivery.engine.batching import TICK
+from delivery.engine.alarm import EXACT_MS, STEP_MS, Alarm
 from delivery.engine.loop import Landed, SendLoop, SendRequest
 from delivery.engine.shift.launch import Launches
 from delivery.engine.shift.outgoing import Outgoing
@@ -18,30 +19,48 @@ from delivery.transports.base import Message
 from tests.delivery.engine.test_last_look import Desk, leave, look_with
 
 
-def waited(seconds: float) -> float:
-    """Return for how long a timer of the loop really waits."""
+def rung(*delays: float, step_ms: int, canceled: int = 0) -> list[float]:
+    """Return for how long each call of an alarm really waits, but for those that are taken back."""
+    rang: list[float] = []
 
-    async def wait() -> float:
-        loop = asyncio.get_running_loop()
-        over, start = loop.create_future(), time.monotonic()
-        loop.call_later(seconds + TICK, over.set_result, None)
-        await over
-        return time.monotonic() - start
+    async def wait() -> None:
+        alarm, start = Alarm(), time.monotonic()
+        for number, delay in enumerate(delays):
+            call = alarm.at(start + delay, lambda: rang.append(time.monotonic() - start), step_ms=step_ms)
+            if number < canceled:
+                call.cancel()
+        await asyncio.sleep(max(delays) + 0.1)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(wait())
+        runner.run(wait())
+    return rang
 
 
-def test_no_timer_is_early() -> None:
-    delays = [part / 10_000 for part in range(1, 50, 3)]
-    assert [seconds for seconds in delays if waited(seconds) < seconds] == []
+@pytest.mark.parametrize("step_ms", [EXACT_MS, STEP_MS])
+def test_no_call_is_early(step_ms: int) -> None:
+    delays = [part / 10_000 for part in range(1, 500, 7)]
+    rang = rung(*delays, step_ms=step_ms)
+    assert len(rang) == len(delays)
+    assert [delay for delay, waited in zip(delays, rang, strict=True) if waited < delay] == []
+
+
+def test_calls_of_one_step_come_together() -> None:
+    rang = rung(*[part / 1000 for part in range(100)], step_ms=STEP_MS)
+    wakes = sum(after - before > 0.005 for before, after in pairwise(rang))
+    assert wakes <= 100 / STEP_MS
+
+
+def test_a_call_that_is_taken_back_does_not_come() -> None:
+    assert len(rung(0.01, 0.01, 0.02, step_ms=STEP_MS, canceled=2)) == 1
 
 
 class Leaves(Launches):
     """Counts how often a message that waits is looked at; nothing is sent."""
 
     def __init__(self) -> None:
-        self.state = SimpleNamespace(lost=False, agenda=SimpleNamespace(dropped=0))  # type: ignore[assignment]
+        self.state = SimpleNamespace(  # type: ignore[assignment]
+            lost=False, agenda=SimpleNamespace(dropped=0), alarm=Alarm()
+        )
         self.looks = 0
         self.left: list[float] = []
 
@@ -130,7 +149,7 @@ def test_a_message_in_time_is_not_given_up() -> None:
     loop = SendLoop()
 
     async def launch() -> None:
-        loop.launch(Answers(), [request(), request()], landed.append)  # type: ignore[list-item, arg-type]
+        loop.launch(Answers(), [request(), request()], landed.append)  # type: ignore[arg-type]
 
     loop.run(launch())
     until = time.monotonic() + 10

@@ -7,7 +7,7 @@ import pytest
 
 from delivery.engine.claims import Claimed
 from delivery.engine.recording import Ledgered
-from delivery.engine.shift.agenda import FINEST, GATHER, Agenda
+from delivery.engine.shift.agenda import AHEAD, FINEST, Agenda
 from delivery.engine.shift.outgoing import Outgoing, ServedRun
 from delivery.parts import FrozenPart, MessageBuilder
 
@@ -66,19 +66,19 @@ def test_a_group_that_has_begun_goes_on_even_where_no_other_may_begin() -> None:
 
 def test_a_message_of_a_paced_account_is_begun_ahead_and_keeps_its_time() -> None:
     made = agenda(1.0, 2.5, gap=1.3)
-    assert made.next_at() == pytest.approx(1.0 - GATHER)
+    assert made.next_at() == pytest.approx(1.0 - AHEAD)
     assert made.pop_due(0.9) == []
     [first] = made.pop_due(0.95)
     assert first.at == 1.0
     assert made.began(0.97) == [first]
-    assert made.next_at() == pytest.approx(2.5 - GATHER)
+    assert made.next_at() == pytest.approx(2.5 - AHEAD)
 
 
 def test_the_gap_after_a_message_that_was_begun_ahead_counts_from_its_own_time() -> None:
     made = agenda(1.0, 1.1, gap=1.3)
     made.pop_due(0.95)
     made.began(0.97)
-    assert made.next_at() == pytest.approx(2.3 - GATHER)
+    assert made.next_at() == pytest.approx(2.3 - AHEAD)
     [second] = made.pop_due(2.25)
     assert second.at == pytest.approx(2.3)
 
@@ -87,7 +87,7 @@ def test_a_message_that_its_own_intent_held_up_moves_the_next_one() -> None:
     made = agenda(1.0, 1.1, gap=1.3)
     made.pop_due(0.95)
     made.began(1.2)
-    assert made.next_at() == pytest.approx(2.5 - GATHER)
+    assert made.next_at() == pytest.approx(2.5 - AHEAD)
 
 
 def test_an_account_without_pacing_begins_nothing_ahead() -> None:
@@ -116,9 +116,9 @@ def test_a_gap_counts_from_when_the_message_left() -> None:
 def test_lateness_is_made_up_for_as_far_as_gaps_allow() -> None:
     made = agenda(1.0, 2.5, 4.0, gap=1.3)
     assert due(made, 1.4) == [1]
-    assert made.next_at() == pytest.approx(2.7 - GATHER)
+    assert made.next_at() == pytest.approx(2.7 - AHEAD)
     assert due(made, 2.7) == [2]
-    assert made.next_at() == pytest.approx(4.0 - GATHER)
+    assert made.next_at() == pytest.approx(4.0 - AHEAD)
 
 
 def test_gaps_too_fine_to_wait_for_are_kept_on_the_average() -> None:
@@ -214,7 +214,7 @@ def test_typing_is_shown_once_before_the_next_message_alone() -> None:
     assert made.next_typing(5.9) is None
     assert made.next_typing(6.0) == (first, 10.0)
     assert made.next_typing(6.1) is None
-    assert made.next_at() == pytest.approx(10.0 - GATHER)
+    assert made.next_at() == pytest.approx(10.0 - AHEAD)
     assert due(made, 10.0) == [1]
     made.leave([1])
     assert made.next_at() == 16.0
@@ -230,3 +230,13 @@ def test_typing_waits_for_the_check_of_a_number_and_for_room() -> None:
     assert made.next_typing(9.0) is None
     made.leave([99])
     assert made.next_typing(9.0) == (first, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "paced"), [((), True), ((1.5, 0.5), True), ((0.1,), False), ((1.5, 0.0), False)]
+)
+def test_only_a_long_gap_waits_for_the_steps_of_the_alarm(gaps: tuple[float, ...], *, paced: bool) -> None:
+    made = Agenda(concurrency=3)
+    for number, gap in enumerate(gaps):
+        [made.add, made.follow][number](outgoing(number, 1.0, gap=gap))
+    assert made.is_paced() is paced
