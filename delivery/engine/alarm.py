@@ -11,6 +11,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import structlog
+
+log = structlog.get_logger(__name__)
+
 STEP_MS = 20  # by up to so much a call is late
 EXACT_MS = 1
 TICK = 0.0015  # seconds by which a timer of uvloop may be early
@@ -49,4 +53,7 @@ class Alarm:
 
     def _ring(self, due: int) -> None:
         for call in self._calls.pop(due):
-            call()
+            try:
+                call()
+            except Exception:  # the others wait for accounts of other people
+                log.exception("alarm_failed")

@@ -54,6 +54,23 @@ def test_a_call_that_is_taken_back_does_not_come() -> None:
     assert len(rung(0.01, 0.01, 0.02, step_ms=STEP_MS, canceled=2)) == 1
 
 
+def test_a_call_that_fails_keeps_no_other_from_coming() -> None:
+    came: list[bool] = []
+
+    def fail() -> None:
+        raise RuntimeError
+
+    async def wait() -> None:
+        alarm, soon = Alarm(), time.monotonic() + 0.01
+        alarm.at(soon, fail)
+        alarm.at(soon, lambda: came.append(True))
+        await asyncio.sleep(0.1)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(wait())
+    assert came == [True]
+
+
 class Leaves(Launches):
     """Counts how often a message that waits is looked at; nothing is sent."""
 

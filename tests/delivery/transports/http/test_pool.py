@@ -195,7 +195,7 @@ RAW = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         (b"deflate", zlib.compress(b'{"id": 1}')),
         (b"deflate", RAW.compress(b'{"id": 1}') + RAW.flush()),
     ],
-    ids=["gzip in two parts", "gzip with padding", "deflate", "raw deflate"],  # the bytes hold the time
+    ids=["gzip in two parts", "gzip with padding", "deflate", "raw deflate"],
 )
 async def test_a_packed_answer_is_unpacked_however_it_was_packed(coding: bytes, body: bytes) -> None:
     head = b"HTTP/1.1 201 Created\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n" % (coding, len(body))
