@@ -1,13 +1,14 @@
 """The list of reminders, and the page of one."""
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from accounts.access import seen
+from accounts.models import Approval
 from accounts.paging import page_of
 from accounts.roles import rights_on, visible
 from delivery.models import Run
@@ -53,7 +54,8 @@ def reminder_list(request: HttpRequest) -> HttpResponse:
 @require_GET
 def reminder(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one reminder: its paused and running runs, message, recipients, times and history."""
-    found = seen(Reminder.objects.select_related("owner"), request, pk)
+    asked = Exists(Approval.objects.filter(reminder=OuterRef("pk")))
+    found = seen(Reminder.objects.select_related("owner").annotate(was_asked=asked), request, pk)
     every_run = Run.objects.filter(reminder=found)
     # Each reply makes a run for its second message: so many would hide the others.
     runs = every_run.exclude(kind=Run.Kind.SECOND)
@@ -66,7 +68,7 @@ def reminder(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "reminder": found,
         "may": may,
-        "approvals": to_show(found),
+        "approvals": to_show(found) if found.was_asked else [],
         "may_edit": may.write if found.status == Reminder.Status.DRAFT else may.send,
         "paused": [run for run in open_runs if run.shown_status == RunStatus.PAUSED],
         "running": progress_of_all([run for run in open_runs if run.shown_status != RunStatus.PAUSED]),

@@ -314,6 +314,7 @@ def test_every_route_asks_for_its_role(
     people: Mapping[str, User], owner: User, redis: Redis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     by_name = {route.name: route for route in routes()}
+    programs = {name: Program(person) for name, person in people.items()}
     asked: Counter[str] = Counter()
     wrong: list[str] = []
     lines = [(line, by_name[name]) for line in table() for name in line.routes if name != "GET"]
@@ -321,13 +322,13 @@ def test_every_route_asks_for_its_role(
         if route.path == "/media":
             continue  # it needs a file: tests/api/routes/test_media.py
         for name in LOWER[line.role]:
-            got, before, after = _ask(people[name], owner, line, route)
+            got, before, after = _ask(programs[name], owner, line, route)
             asked[f"{name} refused"] += 1
             wrong += [f"{name}: {route.name} answered {got}"] * (
                 got != HTTPStatus.FORBIDDEN or before != after
             )
         for name in HOLDERS[line.role]:
-            got, _, _ = _ask(people[name], owner, line, route)
+            got, _, _ = _ask(programs[name], owner, line, route)
             asked[f"{name} let in"] += 1
             wrong += [f"{name}: {route.name} answered {got}"] * (got in NOT_LET_IN)
     with capsys.disabled():
@@ -335,12 +336,12 @@ def test_every_route_asks_for_its_role(
     assert not wrong, "\n".join(wrong)
 
 
-def _ask(person: User, owner: User, line: Line, route: Route) -> tuple[int, list[object], list[object]]:
+def _ask(program: Program, owner: User, line: Line, route: Route) -> tuple[int, list[object], list[object]]:
     things = Things(owner)
     status = Reminder.Status.DRAFT if line.action == OF_DRAFTS else Reminder.Status.SCHEDULED
     Reminder.objects.filter(pk=things.ids["reminders"]).update(status=status)
     before = everything()
-    answer = Program(person).ask(route.method, things.address(route), things.body(route))
+    answer = program.ask(route.method, things.address(route), things.body(route))
     return answer.status_code, before, everything()
 
 

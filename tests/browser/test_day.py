@@ -92,7 +92,7 @@ def test_sent_again_within_a_day_it_names_them_and_leaves_them_out(
     canceled(fair)
     page = new_page(user=nadia)
     page.goto(f"/reminders/{fair.pk}/fire")
-    expect(page.locator("#ask")).to_contain_text("2 of these recipients received it already")
+    expect(page.locator("#ask")).to_contain_text("2 of them received it already")
     expect(page.locator("#ask")).to_contain_text("they may have received it: Garden.")
     page.get_by_role("button", name="Send now").click()
     expect(page.locator(".run-progress")).to_contain_text("0 of 1 sent, 2 left out")

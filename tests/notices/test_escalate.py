@@ -1,8 +1,10 @@
 """A run that waits for a person: the owner again, then one mate after the other, and never who cannot decide."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
+import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -18,6 +20,13 @@ from tests.factories import AccountFactory, PreferencesFactory, RunFactory, Team
 pytestmark = pytest.mark.django_db
 
 NOW = timezone.now()
+
+
+@pytest.fixture(autouse=True)
+def begins_now(traveling: None) -> Iterator[None]:
+    """Let each test begin at NOW, however long after this module was read it runs."""
+    with time_machine.travel(NOW, tick=True):
+        yield
 
 
 def waiting(owner: User, **more: object) -> Run:

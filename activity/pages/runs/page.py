@@ -1,6 +1,7 @@
 """The page of a run: its progress, and the result of each target."""
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -27,7 +28,9 @@ MOST_COUNTED = 5_000  # targets, for results per wording with the page
 @login_required
 @require_GET
 def run(request: HttpRequest, pk: int) -> HttpResponse:
-    found = seen(Run.objects.select_related("reminder", "owner"), request, pk)
+    asks = Approval.objects.waiting()
+    rows = Run.objects.select_related("reminder", "owner")
+    found = seen(rows.annotate(asks=Exists(asks.filter(run=OuterRef("pk")))), request, pk)
     listed = target_list(found, request.GET)
     context = {
         "run": found,
@@ -38,7 +41,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "actions": suiting(found),
         "hands_over": found.status in OPEN_RUN and found.canceled_at is None and found.pending > 0,
         "target_actions": list(TARGET_ACTIONS.values()),
-        "approvals": Approval.objects.waiting().filter(run=found),
+        "approvals": asks.filter(run=found) if found.asks else [],
         "targets": listed,
         "page": listed.page,
         "replies": replies_to_run(found),

@@ -126,7 +126,10 @@ def test_a_canceled_run_does_not_get_its_targets_back(run: Run, account: Account
     run.canceled_at, run.status, run.pause_reason = run.fired_at, RunStatus.PAUSED, "operator"
     run.save()
     take_over(account, idempotent=True)
-    assert counted(run) == {"skipped": 3}
+    assert counted(run) == {
+        "skipped": 2,
+        "unconfirmed": 1,
+    }  # one had left, and nobody knows whether it arrived
 
 
 @pytest.mark.parametrize("ago", [timedelta(days=60), timedelta(seconds=-30)], ids=["months", "a clock ahead"])

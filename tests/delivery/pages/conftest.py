@@ -18,6 +18,7 @@ def credentials(gateway: SandboxProcess) -> dict[str, str]:
         "token": "a-token-nobody-sees",
         "idempotent": "yes",
         "pairing": "no",
+        "files": "uploaded",
     }
 
 

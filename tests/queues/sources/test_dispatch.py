@@ -69,17 +69,18 @@ def test_owners_share_the_places() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"switched_off_at": timezone.now()},
-        {"stopped_at": timezone.now(), "stopped_why": "x"},
-        {"retry_at": timezone.now() + timedelta(minutes=5)},
-        {"next_read_at": timezone.now() + timedelta(minutes=5)},
+        {"switched_off_at": timedelta()},
+        {"stopped_at": timedelta(), "stopped_why": "x"},
+        {"retry_at": timedelta(minutes=5)},
+        {"next_read_at": timedelta(minutes=5)},
         {"next_read_at": None},
         {"queue__archived": True},
         {"queue__owner__is_active": False},
     ],
 )
 def test_what_has_to_wait_is_not_taken(values: dict[str, object]) -> None:
-    due(**values)
+    now = timezone.now()
+    due(**{name: now + each if isinstance(each, timedelta) else each for name, each in values.items()})
     assert taken() == set()
 
 

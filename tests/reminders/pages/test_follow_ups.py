@@ -112,7 +112,7 @@ def test_a_variable_that_nobody_has_is_named_when_a_step_is_saved(client: Client
     here = f"/reminders/{reminder.pk}/follow-ups"
     page = client.post(here, typed({**STEP, "text": "Still due, {{ city }}"}), follow=True)
     told = " ".join(str(message) for message in page.context["messages"])
-    assert "{{ city }} is missing for 2 recipients: they get no follow-up." in told
+    assert "{{ city }} is missing for 2 people: they get no follow-up." in told
 
 
 def test_a_step_may_have_choices_and_one_from_before_keeps_its_braces(client: Client, owner: User) -> None:

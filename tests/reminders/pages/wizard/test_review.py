@@ -132,9 +132,9 @@ def test_each_missing_variable_says_what_would_not_be_sent(logged_in: Client, ow
     (message, *_) = logged_in.get(url(reminder)).context["checklist"].points
     *lacks, _too_many = message.warnings
     assert sorted(lacks) == [
-        "{{ city }} is missing for 3 recipients: they get nothing.",
-        "{{ due }} is missing for 3 recipients: they get no follow-up.",
-        "{{ street }} is missing for 3 recipients: they get no second message.",
+        "{{ city }} is missing for 3 groups: they get nothing.",
+        "{{ due }} is missing for 3 groups: they get no follow-up.",
+        "{{ street }} is missing for 3 groups: they get no second message.",
     ]
     assert "People who do not reply get up to 1 follow-up." in message.facts
 
@@ -152,7 +152,7 @@ def test_going_ahead_without_those_who_lack_a_variable_is_a_choice(logged_in: Cl
     page = logged_in.get(url(reminder))
     (point,) = (point for point in page.context["checklist"].points if point.warnings)
     assert point.url == url(reminder, "message")
-    assert point.warnings == ["{{ city }} is missing for 1 recipient: they get nothing."]
+    assert point.warnings == ["{{ city }} is missing for 1 group: they get nothing."]
     assert "Schedule for 4 groups, tomorrow" in page.content.decode()
     refused = logged_in.post(url(reminder), {"do": "schedule"})
     assert "Tick this box" in refused.content.decode()
