@@ -84,9 +84,9 @@ def shown(target: RunTarget) -> MessageShown:
 
 
 def _leaving(target: RunTarget) -> Leaving:
-    found = leaving.of_run(target.run, now=timezone.now())
-    waits = found.leaves_at is not None and target.not_before > timezone.now()
-    if not waits or target.not_before < found.leaves_at:
+    now = timezone.now()
+    found = leaving.of_run(target.run, now=now)
+    if found.leaves_at is None or target.not_before <= now or target.not_before < found.leaves_at:
         return found
     return found.model_copy(update={"leaves_at": target.not_before, "waiting_for": "not_before"})
 

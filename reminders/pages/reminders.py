@@ -1,5 +1,7 @@
 """The list of reminders, and the page of one."""
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -55,7 +57,8 @@ def reminder_list(request: HttpRequest) -> HttpResponse:
 def reminder(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one reminder: its paused and running runs, message, recipients, times and history."""
     asked = Exists(Approval.objects.filter(reminder=OuterRef("pk")))
-    found = seen(Reminder.objects.select_related("owner").annotate(was_asked=asked), request, pk)
+    rows: QuerySet[Any] = Reminder.objects.select_related("owner").annotate(was_asked=asked)
+    found = seen(rows, request, pk)
     every_run = Run.objects.filter(reminder=found)
     # Each reply makes a run for its second message: so many would hide the others.
     runs = every_run.exclude(kind=Run.Kind.SECOND)

@@ -1,7 +1,9 @@
 """The page of a run: its progress, and the result of each target."""
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -29,8 +31,9 @@ MOST_COUNTED = 5_000  # targets, for results per wording with the page
 @require_GET
 def run(request: HttpRequest, pk: int) -> HttpResponse:
     asks = Approval.objects.waiting()
-    rows = Run.objects.select_related("reminder", "owner")
-    found = seen(rows.annotate(asks=Exists(asks.filter(run=OuterRef("pk")))), request, pk)
+    waits = Exists(asks.filter(run=OuterRef("pk")))
+    rows: QuerySet[Any] = Run.objects.select_related("reminder", "owner").annotate(asks=waits)
+    found = seen(rows, request, pk)
     listed = target_list(found, request.GET)
     context = {
         "run": found,

@@ -192,6 +192,7 @@ def test_the_forecast_of_a_drip_is_its_plan(account: Account) -> None:
     found = forecasts.forecast(run, now=WEDNESDAY)
     assert found.fits
     last = plan_of(run)[-1]
+    assert found.finishes_at is not None
     assert last <= found.finishes_at <= last + timedelta(seconds=10)  # the last message takes a moment
     assert found.timeline.curve[-1].done == 50
     assert found.sentence.startswith("Planned over 3 days, finished about Fri 13 Mar")

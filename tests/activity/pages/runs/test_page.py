@@ -278,7 +278,7 @@ def test_the_page_takes_as_many_queries_for_many_targets(
 ) -> None:
     run = RunFactory.create(reminder__owner=owner, targets=60)
     RunAccountFactory.create_batch(3, run=run)
-    with django_assert_max_num_queries(23):
+    with django_assert_max_num_queries(24):
         page = logged_in.get(url(run)).content.decode()
     assert page.count('<th scope="row">') == 50
     with django_assert_max_num_queries(8):

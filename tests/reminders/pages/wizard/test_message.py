@@ -246,7 +246,7 @@ def test_a_missing_variable_is_named_with_how_many_lack_it(logged_in: Client, ow
     reminder = ReminderFactory.create(owner=owner, tags=[tag], parts=0)
     PartFactory.create(reminder=reminder, text="{{ city }}")
     page = logged_in.get(url(reminder)).content.decode()
-    assert "is missing for 3 groups" in page
+    assert "is missing for 3 people" in page
 
 
 def test_a_scheduled_reminder_keeps_a_message(logged_in: Client, owner: User) -> None:
@@ -340,7 +340,7 @@ def test_a_variable_that_only_another_wording_has_is_counted_as_missing(
     RecipientFactory.create_batch(3, owner=owner, tags=[tag])
     reminder = ReminderFactory.create(owner=owner, tags=[tag], parts=0)
     PartFactory.create(reminder=reminder, text="Hi", other_wordings=["Hi {from {{ city }}|you}"])
-    assert "is missing for 3 groups" in logged_in.get(url(reminder)).content.decode()
+    assert "is missing for 3 people" in logged_in.get(url(reminder)).content.decode()
 
 
 def test_braces_from_before_there_were_choices_stay_braces_when_they_are_edited(
