@@ -137,11 +137,11 @@ def forget(reminder: Reminder) -> None:
         log.warning("headcount_not_forgotten", reminder=reminder.pk)
 
 
-def number_of(found: QuerySet[Model], name: str) -> int:
-    """Return how many rows a list has; a large count is kept under `name` for a minute."""
+def number_of(found: QuerySet[Model], name: str, *, anew: bool = False) -> int:
+    """Return how many rows a list has; a large count is kept under `name` for a minute, unless it is asked `anew`."""
     key = f"paceline:rows:{name}"
     try:
-        if kept := client().get(key):
+        if not anew and (kept := client().get(key)):
             return int(kept)
         number = found.count()
         if number > KEPT_ABOVE:

@@ -38,10 +38,15 @@ def recipients(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return _page(request, reminder, request.GET)
     asked = _Asked(request.POST)
+    why_not = _why_not(reminder, asked)
+    if why_not:  # nobody is chosen: the list that the fields now ask for is shown first
+        asked.verb = "search" if asked.changed else "tick"
     try:
         _save(request, reminder, asked)
     except NotPossibleError as error:
         return _page(request, reminder, asked.address, trouble=str(error), accounts=asked.accounts)
+    if why_not:
+        return _page(request, reminder, asked.address, trouble_below=why_not, anew=True)
     return _onward(request, reminder, asked)
 
 
@@ -55,9 +60,12 @@ class _Asked:
         self.tags = data.getlist("tag")
         self.shown = {int(pk) for pk in data.getlist("shown") if _is_id(pk)}
         self.ticked = {int(pk) for pk in data.getlist("pick") if _is_id(pk)} & self.shown
-        self.typed = picker.typed(data)
-        # The filters of the list on the screen: "all" means the rows that they find.
+        # The filters of the list on the screen, and how many rows they found: "all" means these rows.
         self.applied = picker.typed(data, "applied_")
+        self.matching = data.get("matching", "")
+        self.typed = picker.typed(data)
+        # Not every filter has a field: one that leaves no choice has none.
+        self.changed = any(name in data and self.typed[name] != self.applied[name] for name in picker.NAMES)
         self.show = data.get("show", "all")
 
     @property
@@ -74,6 +82,20 @@ class _Asked:
             case "clear":
                 place |= dict.fromkeys(picker.NAMES, "")
         return {name: value for name, value in place.items() if value and (name, value) != ("show", "all")}
+
+
+def _why_not(reminder: Reminder, asked: _Asked) -> str:
+    """Return why nobody is chosen or removed by a button for all; empty if the list on the screen is what it means."""
+    if asked.verb not in {"all", "none"}:
+        return ""
+    if asked.changed:
+        return "The filter was changed after this list was shown. Nothing was done: look at the new list, then choose."
+    number = _matching(reminder, asked.applied, asked.show).count()
+    if asked.matching != str(number):
+        return (
+            f"The list has changed: it has {number:,} now. Nothing was done: look at it, then choose again."
+        )
+    return ""
 
 
 def _save(request: HttpRequest, reminder: Reminder, asked: _Asked) -> None:
@@ -125,6 +147,7 @@ def _page(
     *,
     trouble: str = "",
     trouble_below: str = "",
+    anew: bool = False,
     accounts: list[int] | None = None,
 ) -> HttpResponse:
     saved = account_ids(reminder)
@@ -149,7 +172,7 @@ def _page(
         "filtered": any(applied.values()),
         "show": show,
         "page": page,
-        "matching": _number(reminder, applied, show) if not by_id else 0,
+        "matching": _number(reminder, applied, show, anew=anew) if not by_id else 0,
         "named": audience.named_shown(reminder),
         "trouble": trouble,
         "trouble_below": trouble_below,
@@ -157,13 +180,14 @@ def _page(
     return render(request, "reminders/wizard/recipients.html", context)
 
 
-def _number(reminder: Reminder, applied: dict[str, str], show: str) -> int:
+def _number(reminder: Reminder, applied: dict[str, str], show: str, *, anew: bool) -> int:
     """Return how many rows "all" means. Search results are counted each time: an index finds them."""
     found = _matching(reminder, applied, show)
     if applied["q"]:
         return found.count()
     said = ":".join(applied[name] for name in picker.NAMES)
-    return number_of(found, f"{reminder.pk}:{show}:{said}:{reminder.updated_at.timestamp()}")
+    name = f"{reminder.pk}:{show}:{said}:{reminder.updated_at.timestamp()}"
+    return number_of(found, name, anew=anew)
 
 
 def _matching(reminder: Reminder, applied: dict[str, str], show: str) -> RecipientQuerySet:

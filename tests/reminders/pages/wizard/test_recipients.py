@@ -7,6 +7,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import Account, User
 from accounts.models.account import Channel
+from reminders import headcount
 from reminders.models import Reminder
 from tests.factories import AccountFactory, RecipientFactory, ReminderFactory, TagFactory
 
@@ -56,12 +57,12 @@ def test_all_that_match_a_search_are_chosen_by_one_button(
     RecipientFactory.create(name="Parents of somebody else")
     page = logged_in.get(url(draft), {"q": "parents"}).content.decode()
     assert "Choose all 30 found" in page
-    data = form(account, applied_q="parents", do="all")
+    data = form(account, applied_q="parents", matching=30, do="all")
     response = logged_in.post(url(draft), data, follow=True)
     assert draft.recipients.count() == 30
     assert "30 added" in response.content.decode()
     assert response.context["applied"]["q"] == "parents"
-    logged_in.post(url(draft), form(account, applied_q="parents", do="none"))
+    logged_in.post(url(draft), form(account, applied_q="parents", matching=30, do="none"))
     assert draft.recipients.count() == 0
 
 
@@ -71,8 +72,50 @@ def test_a_filter_by_tag_narrows_the_list_and_what_all_means(
     tag = TagFactory.create(owner=owner)
     RecipientFactory.create(owner=owner, name="Tagged", tags=[tag])
     RecipientFactory.create(owner=owner, name="Plain")
-    logged_in.post(url(draft), form(account, applied_with=str(tag.pk), do="all"))
+    logged_in.post(url(draft), form(account, applied_with=str(tag.pk), matching=1, do="all"))
     assert chosen(draft) == {"Tagged"}
+
+
+@pytest.mark.parametrize("verb", ["all", "none"])
+def test_all_never_means_another_list_than_the_one_that_is_shown(
+    logged_in: Client, draft: Reminder, account: Account, owner: User, verb: str
+) -> None:
+    """Somebody changed a filter and pressed the button of the old list, without JavaScript."""
+    RecipientFactory.create_batch(2, owner=owner, name="Parents")
+    teacher = RecipientFactory.create(owner=owner, name="Teachers")
+    before = {str(teacher)} if verb == "none" else set()
+    draft.recipients.set([teacher] if before else [])
+    page = logged_in.post(url(draft), form(account, q="parents", matching=3, do=verb))
+    assert chosen(draft) == before
+    assert "The filter was changed after this list was shown." in page.content.decode()
+    assert [row.name for row in page.context["page"].rows] == ["Parents", "Parents"]
+    assert page.context["applied"]["q"] == "parents"
+
+
+def test_all_is_refused_where_the_list_has_another_number_by_then(
+    logged_in: Client, draft: Reminder, account: Account, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headcount, "KEPT_ABOVE", 1)  # a long list is counted once in a minute
+    RecipientFactory.create_batch(2, owner=owner, name="Parents")
+    shown = logged_in.get(url(draft)).content.decode()
+    assert '<input type="hidden" name="matching" value="2">' in shown
+    RecipientFactory.create(owner=owner, name="Parents")
+    page = logged_in.post(url(draft), form(account, matching=2, do="all"))
+    assert not draft.recipients.exists()
+    assert "The list has changed: it has 3 now." in page.content.decode()
+    assert '<input type="hidden" name="matching" value="3">' in page.content.decode()
+    logged_in.post(url(draft), form(account, matching=3, do="all"))
+    assert draft.recipients.count() == 3
+
+
+def test_to_untick_one_of_the_chosen_and_remove_all_others_works_at_once(
+    logged_in: Client, draft: Reminder, account: Account, owner: User
+) -> None:
+    anna, ben = (RecipientFactory.create(owner=owner, name=name) for name in "AB")
+    draft.recipients.set([anna, ben])
+    said = form(account, show="chosen", shown=[anna.pk, ben.pk], pick=[ben.pk], matching=2, do="none")
+    logged_in.post(url(draft), said)
+    assert chosen(draft) == set()
 
 
 def test_a_tag_is_chosen_and_counted_now_and_again_when_it_fires(
