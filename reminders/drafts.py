@@ -152,7 +152,8 @@ def archive(reminder: Reminder, *, by: User) -> Reminder:
         raise NotPossibleError(f"{reminder} is still scheduled. Switch it off first, then archive it.")
     if Run.objects.open().filter(reminder=reminder).exists():
         raise NotPossibleError(f"{reminder} has a run under way. Wait for its end, or cancel it first.")
-    close_of(reminder.pk, [Approval.Kind.REMINDER, Approval.Kind.SEND])
+    why = "archived it while it waited for approval."
+    close_of(reminder.pk, [Approval.Kind.REMINDER, Approval.Kind.SEND], why=why, by=by)
     reminder.archived_at = reminder.archived_at or timezone.now()
     reminder.save(update_fields=["archived_at", "updated_at"])
     record("reminder.archived", reminder, by=by)

@@ -80,7 +80,9 @@ def switch_off(reminder: Reminder, *, by: User | None = None) -> Reminder:
         record("reminder.switched_off", reminder, by=by, before={"next_fire_at": reminder.next_fire_at})
         reminder.status, reminder.next_fire_at = Reminder.Status.OFF, None
         reminder.save(update_fields=["status", "next_fire_at", "updated_at"])
-    close_of(reminder.pk, [Kind.REMINDER, Kind.SEND])
+    close_of(
+        reminder.pk, [Kind.REMINDER, Kind.SEND], why="switched it off while it waited for approval.", by=by
+    )
     return reminder
 
 

@@ -93,10 +93,30 @@ def close(approval: Approval, state: State) -> bool:
     return bool(rows.update(state=state, decided_at=timezone.now()))
 
 
-def close_of(reminder_id: int, kinds: Sequence[Approval.Kind]) -> None:
-    """Withdraw what waits about a reminder that is not to be sent any more, or needs nobody any more."""
-    rows = Approval.objects.waiting().filter(reminder=reminder_id, kind__in=kinds)
-    rows.update(state=State.WITHDRAWN, decided_at=timezone.now())
+def close_of(
+    reminder_id: int, kinds: Sequence[Approval.Kind], *, why: str = "", by: User | None = None
+) -> None:
+    """Withdraw what waits about a reminder that is not to be sent any more, or needs nobody any more.
+
+    `why` is told to whoever asked, unless they did it themselves: The owner switched it off.
+    """
+    found = Approval.objects.waiting().filter(reminder=reminder_id, kind__in=kinds)
+    for approval in list(found.select_related("reminder")):
+        if close(approval, State.WITHDRAWN) and why:
+            tell_withdrawn(approval, why, by=by)
+
+
+def tell_withdrawn(approval: Approval, why: str, *, by: User | None) -> None:
+    """Tell who asked that somebody else ended the request."""
+    leaves = approval.kind in {Approval.Kind.REMINDER, Approval.Kind.SEND}
+    tell_outcome(
+        approval,
+        {approval.asked_by_id} - {_pk(by)},
+        title=f"{'Not sent' if leaves else 'Taken back'}: {approval.title}",
+        body=f"{by or 'Somebody'} {why}",
+        url=f"/reminders/{approval.reminder_id}/" if approval.reminder_id is not None else "",
+        key=f"approval:{approval.pk}:ended",
+    )
 
 
 @transaction.atomic
@@ -107,6 +127,7 @@ def withdraw(approval: Approval, *, by: User) -> None:
     if not close(approval, State.WITHDRAWN):
         raise DecidedError(told_state(approval))
     record("approval.withdrawn", approval, by=by)
+    tell_withdrawn(approval, "took the request for approval back.", by=by)
 
 
 def take(approval: Approval, state: State, *, content: str, by: User, reason: str = "") -> Approval:

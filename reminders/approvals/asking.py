@@ -16,6 +16,7 @@ from reminders.models import Part, Reminder
 
 Kind = Approval.Kind
 ANSWERS = ("again", "without")
+CHANGED_MEANWHILE = "changed it while it waited for approval. Send it again, if it still matters."
 CHANGED_SINCE = "Its follow-ups or its second message were changed after it was approved."
 
 
@@ -103,8 +104,8 @@ def edited(reminder_id: int, by: User | None) -> None:
         ask_to_schedule(found, by=by, keep=True)
     elif held_conversations([found.pk]):
         ask(_wanted(found, Kind.REMINDER, _need_of_conversation(found), content_of(found)), by=by)
-    elif (waits := waiting_for(found, Kind.SEND)) and waits.content != content_of(found):
-        close_of(found.pk, [Kind.SEND])
+    if (waits := waiting_for(found, Kind.SEND)) and waits.content != content_of(found):
+        close_of(found.pk, [Kind.SEND], why=CHANGED_MEANWHILE, by=by)
 
 
 def held_conversations(reminder_ids: list[int]) -> set[int]:

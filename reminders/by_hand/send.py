@@ -11,6 +11,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Approval, Role, User
@@ -45,7 +46,9 @@ def send(
     look = last_look(reminder, now=timezone.now())
     if look.asks and not look.answered(said):
         return look
-    if not approved and (waits := ask_to_send(reminder, by=by, said=said)):
-        return waits
     without = look.repeat.runs if look.repeat and said.get("again") == REST else ()
-    return fire(reminder, by=by, key=key, undo=hold(), without=without, after=newest or 0)
+    with transaction.atomic():  # nobody adds recipients between the question and the run
+        Reminder.objects.select_for_update(no_key=True).get(pk=reminder.pk)
+        if not approved and (waits := ask_to_send(reminder, by=by, said=said)):
+            return waits
+        return fire(reminder, by=by, key=key, undo=hold(), without=without, after=newest or 0)

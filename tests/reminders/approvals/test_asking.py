@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from threading import Thread
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
@@ -20,6 +22,7 @@ from reminders.approvals.content import content_of
 from reminders.approvals.deciding import approve
 from reminders.by_hand.send import send
 from reminders.drafts import locked_to_edit
+from reminders.fire import fire
 from reminders.models import Part, Reminder
 from tests.factories import (
     AccountFactory,
@@ -289,3 +292,67 @@ def test_a_request_that_nobody_decided_ends_and_is_told(by_hand: Reminder, owner
 
 def test_the_column_of_accounts_is_off_at_first(owner: User) -> None:
     assert not Account.objects.get(pk=AccountFactory.create(owner=owner).pk).needs_approval
+
+
+def test_who_asked_to_send_is_told_when_somebody_changes_it(
+    by_hand: Reminder,
+    owner: User,
+    sender: User,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    asked = send(by_hand, by=owner, said={})
+    assert isinstance(asked, Approval)
+    with django_capture_on_commit_callbacks(execute=True):
+        locked_to_edit(by_hand, by=sender)
+        _text(by_hand)
+    asked.refresh_from_db()
+    assert asked.state == State.WITHDRAWN
+    told = Notification.objects.get(title="Not sent: Fair")
+    assert (told.owner, told.body) == (
+        owner,
+        "sender changed it while it waited for approval. Send it again, if it still matters.",
+    )
+
+
+def test_who_asked_is_told_when_somebody_switches_it_off(
+    by_hand: Reminder, owner: User, sender: User
+) -> None:
+    asked = send(by_hand, by=owner, said={})
+    scheduling.switch_off(by_hand, by=sender)
+    assert Notification.objects.get(title="Not sent: Fair").body.startswith("sender switched it off")
+    assert isinstance(asked, Approval)
+    asked.refresh_from_db()
+    assert asked.state == State.WITHDRAWN
+
+
+def test_nobody_is_told_what_they_did_themselves(by_hand: Reminder, owner: User) -> None:
+    send(by_hand, by=owner, said={})
+    scheduling.switch_off(by_hand, by=owner)
+    assert not Notification.objects.filter(owner=owner).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_added_between_the_question_and_the_run(
+    team: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two sessions, one person could send to two and add a thousand meanwhile."""
+    few = ReminderFactory.create(
+        owner=team, recipients=2, scheduled=True, by_hand=True, around_the_clock=True, fire_at=None
+    )
+    found: list[bool] = []
+
+    def edit() -> None:
+        rows = Reminder.objects.select_for_update(no_key=True, skip_locked=True)
+        with transaction.atomic():
+            found.append(rows.filter(pk=few.pk).exists())
+        connection.close()
+
+    def fired(*given: Any, **said: Any) -> Run:
+        other = Thread(target=edit)
+        other.start()
+        other.join()
+        return fire(*given, **said)
+
+    monkeypatch.setattr("reminders.by_hand.send.fire", fired)
+    assert isinstance(send(few, by=team, said={}), Run)
+    assert found == [False]
