@@ -26,12 +26,14 @@ from accounts.roles import require_touch
 from audit.record import record
 from config.celery import app
 from config.redis.publishing import publish
+from queues import approval
 from queues.actions import Result, Took, put
 from queues.entries import EntryError, check
 from queues.imports.columns import guess, is_header
 from queues.imports.rows import Row, rows_of
 from queues.models import Item, Queue, QueueImport
 from queues.senders import Senders, check_sender, senders
+from reminders.drafts import NotPossibleError
 
 log = structlog.get_logger(__name__)
 
@@ -91,6 +93,10 @@ def confirm(job: QueueImport, *, by: User) -> None:
         return
     if not job.counts.get("good"):
         raise WrongStageError("No row of the file can be saved. Correct the file, and import it again.")
+    try:  # before anything is saved: a large file is saved in slices
+        approval.require(job.queue, taking=job.counts["good"], adding=job.counts.get("new", 0))
+    except NotPossibleError as error:
+        raise WrongStageError(str(error)) from error
     with transaction.atomic():
         _move(job, Status.SAVING, among=(Status.CHECKED,))
         record("queue.imported", job.queue, by=by, note=f"{job.filename}: {job.counts['good']:,} items")
@@ -117,7 +123,7 @@ def work(job_id: int) -> None:
                 _check(job)
                 return
         _save(job)
-    except SheetError as error:
+    except (SheetError, NotPossibleError) as error:  # the queue takes nothing more, or not so much
         _fail(job_id, str(error))
     except Exception:
         _fail(job_id, "Something went wrong on our side. Try again: what was saved is not saved twice.")

@@ -1,15 +1,20 @@
 """A queue that a second person has to approve as a whole."""
 
 from datetime import timedelta
+from io import BytesIO
 
 import pytest
+from django.core.files.base import File
 from django.test import Client
 from django.utils import timezone
 
+from accounts.imports.stages import WrongStageError
 from accounts.models import Account, Approval, User
 from queues import steering
 from queues.actions import withdraw
-from queues.models import Item, Queue
+from queues.imports import stages
+from queues.imports.columns import guess
+from queues.models import Item, Queue, QueueImport
 from reminders.approvals.deciding import approve
 from reminders.drafts import NotPossibleError
 from tests.factories import ApprovalNumberFactory, QueueFactory
@@ -95,3 +100,36 @@ def test_the_page_asks_for_approval(queue: Queue, owner: User, client: Client) -
     asked = Approval.objects.get()
     assert answer["Location"] == f"/approvals/{asked.pk}/"
     assert "Waits for approval" in client.get(f"/queues/{queue.pk}/").content.decode()
+
+
+def _file(queue: Queue, rows: int) -> QueueImport:
+    lines = ["id,to,text", *(f"n{n},+60127000{n:03},Hello {n}" for n in range(rows))]
+    job = stages.upload(queue, File(BytesIO("\n".join(lines).encode())), filename="a.csv", by=queue.owner)
+    QueueImport.objects.filter(pk=job.pk).update(columns=guess(["id", "to", "text"]))
+    job.refresh_from_db()
+    stages.start_check(job)
+    job.refresh_from_db()
+    assert job.counts["good"] == rows
+    return job
+
+
+def test_an_import_above_the_number_says_so_and_takes_nothing(queue: Queue) -> None:
+    job = _file(queue, 4)
+    with pytest.raises(WrongStageError, match="More than 3 new items within a day need approval"):
+        stages.confirm(job, by=queue.owner)
+    job.refresh_from_db()
+    assert job.status == QueueImport.Status.CHECKED
+    assert not Item.objects.exists()
+    stages.confirm(_file(queue, 3), by=queue.owner)
+    assert Item.objects.count() == 3
+
+
+def test_an_import_that_the_queue_refuses_while_it_is_saved_says_why(queue: Queue) -> None:
+    """The queue was edited, or took others, since the import was confirmed."""
+    job = _file(queue, 2)
+    take(queue, *(entry(n) for n in range(3)))
+    QueueImport.objects.filter(pk=job.pk).update(status=QueueImport.Status.SAVING)
+    stages.work(job.pk)
+    job.refresh_from_db()
+    assert job.status == QueueImport.Status.FAILED
+    assert "More than 3 new items within a day need approval" in job.problem
