@@ -105,7 +105,7 @@ def used_now(
 ) -> dict[Key, Used]:
     """Return what each account has used of the limits of each action: one round trip and at most one query.
 
-    Of an account that the limiter has forgotten, at most `most` messages of the day are counted.
+    Of an account that the limiter has forgotten, at most `most` messages of each span are counted.
     """
     minute_ms = int(settings.MINUTE_SECONDS * 1000)
     limiter = Limiter(client(), minute_ms=minute_ms, hour_ms=60 * minute_ms)
@@ -163,27 +163,26 @@ def _told(use: Use, limits: Limits) -> Used:
     )
 
 
-USED = f"""
-SELECT w.account_id, w.action,
-       (SELECT count(*) FROM (
-            SELECT 1 FROM activity_attempt a
-            WHERE a.account_id = w.account_id AND a.action = w.action AND a.at >= w.day_start
-              AND a.outcome NOT IN ({NEVER_LEFT_SQL})
-            ORDER BY a.at LIMIT %(most)s  -- in the order of the index: else all of the day are found first
-        ) today),
-       hour.used, hour.since, hour.minute
-FROM unnest(%(accounts)s::bigint[], %(actions)s::text[], %(days)s::timestamptz[]) AS w(account_id, action, day_start)
-CROSS JOIN LATERAL (
-    SELECT count(*) AS used, min(a.at) AS since, count(*) FILTER (WHERE a.at > %(minute)s) AS minute
-    FROM activity_attempt a
-    WHERE a.account_id = w.account_id AND a.action = w.action AND a.at > %(hour)s
+# In the order of the index `attempt_limits`: else all messages of the span are found first.
+_SINCE = f"""
+(SELECT count(*), min(found.at) FROM (
+    SELECT a.at FROM activity_attempt a
+    WHERE a.account_id = w.account_id AND a.action = w.action AND a.at {{since}}
       AND a.outcome NOT IN ({NEVER_LEFT_SQL})
-) hour
+    ORDER BY a.at LIMIT %(most)s
+) found)
+"""  # noqa: S608 - made of constants
+USED = f"""
+SELECT w.account_id, w.action, day.used, hour.used, hour.first, minute.used
+FROM unnest(%(accounts)s::bigint[], %(actions)s::text[], %(days)s::timestamptz[]) AS w(account_id, action, day_start)
+CROSS JOIN LATERAL {_SINCE.format(since=">= w.day_start")} day(used, first)
+CROSS JOIN LATERAL {_SINCE.format(since="> %(hour)s")} hour(used, first)
+CROSS JOIN LATERAL {_SINCE.format(since="> %(minute)s")} minute(used, first)
 """  # noqa: S608 - made of constants
 
 
 def used(which: Sequence[Which], *, now: datetime, most: int | None = None) -> dict[Key, Used]:
-    """Count in the ledger what each account has sent of each action, at most `most` messages of the day.
+    """Count in the ledger what each account has sent of each action, at most `most` messages of each span.
 
     Where there are more, the number says that it is not all.
     """
@@ -197,11 +196,11 @@ def used(which: Sequence[Which], *, now: datetime, most: int | None = None) -> d
         most=None if most is None else most + 1,
     )
 
-    def shown(day: int) -> int:
-        return day if most is None or day <= most else AtLeast(most)
+    def shown(number: int) -> int:
+        return number if most is None or number <= most else AtLeast(most)
 
     return {
-        (row[0], row[1]): Used(day=shown(row[2]), hour=row[3], hour_since=row[4], minute=row[5])
+        (row[0], row[1]): Used(day=shown(row[2]), hour=shown(row[3]), hour_since=row[4], minute=shown(row[5]))
         for row in rows
     }
 
