@@ -133,8 +133,8 @@ def withdraw(approval: Approval, *, by: User) -> None:
 def take(approval: Approval, state: State, *, content: str, by: User, reason: str = "") -> Approval:
     """Decide a request once, for the content that the person saw; raise PermissionDenied or DecidedError."""
     require_decider(approval, by)
-    now = timezone.now()
-    rows = Approval.objects.waiting().filter(pk=approval.pk, content=content).exclude(expires_at__lte=now)
+    now, seen = timezone.now(), content.replace("\0", "?")  # the database takes no null character
+    rows = Approval.objects.waiting().filter(pk=approval.pk, content=seen).exclude(expires_at__lte=now)
     if not rows.update(state=state, decided_by=by, decided_at=now, reason=reason[:300]):
         raise DecidedError(told_state(approval))
     found = Approval.objects.select_related("asked_by", "owner").get(pk=approval.pk)

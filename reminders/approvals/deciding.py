@@ -27,8 +27,8 @@ from reminders.models import Reminder
 Kind = Approval.Kind
 CHANGED = "This was changed since you looked. Look at it again, then decide."
 UNASKED = (
-    "Whoever asked for this may not send for this owner any more. Refuse it, or ask for it yourself and let "
-    "somebody else decide."
+    "Whoever asked for this may not send or change this for this owner any more. Refuse it, or ask for it yourself "
+    "and let somebody else decide."
 )
 NO_REASON = "Say why, in a few words: who asked reads it."
 
@@ -41,7 +41,8 @@ def approve(approval: Approval, *, content: str, by: User, seen: int = 0) -> App
     """
     reminder = _locked(approval)
     found = take(approval, State.APPROVED, content=content, by=by)
-    if found.asked_by is not None and not may_touch(found, found.asked_by, Role.SEND):
+    role = Role.MANAGE if found.kind == Kind.LOOSEN else Role.SEND
+    if found.asked_by is not None and not may_touch(found, found.asked_by, role):
         raise DecidedError(UNASKED)
     try:
         if reminder is not None and found.kind in {Kind.REMINDER, Kind.SEND}:
@@ -62,7 +63,7 @@ def approve(approval: Approval, *, content: str, by: User, seen: int = 0) -> App
 @transaction.atomic
 def refuse(approval: Approval, *, content: str, reason: str, by: User) -> Approval:
     """Refuse what the person saw, with a reason."""
-    reason = " ".join(reason.split())
+    reason = " ".join(reason.replace("\0", "").split())
     if not reason:
         raise DecidedError(NO_REASON)
     reminder = _locked(approval)

@@ -239,3 +239,26 @@ def test_one_row_changed_in_the_admin_asks_again(
     }
     assert admin_client.post(f"/admin/reminders/part/{part.pk}/change/", form).status_code == 302
     assert Reminder.objects.get(pk=reminder.pk).edited_by == admin_user
+
+
+@pytest.mark.parametrize("verb", ["approve", "refuse"])
+def test_odd_input_changes_nothing(asked: Approval, sender: User, verb: str) -> None:
+    for content, reason in (
+        (asked.content + "\0", "No"),
+        ("x" * 10_000, "No"),
+        ("", ""),
+        (asked.content, "\0"),
+    ):
+        if verb == "approve" and content == asked.content:
+            continue
+        typed = {"content": content, "reason": reason}
+        assert browser(sender).post(f"/approvals/{asked.pk}/{verb}/", typed).status_code < 500
+    asked.refresh_from_db()
+    assert asked.state == Approval.State.WAITING
+
+
+def test_a_reason_with_a_null_character_is_kept_without_it(asked: Approval, sender: User) -> None:
+    typed = {"content": asked.content, "reason": "Wrong\0 date"}
+    assert browser(sender).post(f"/approvals/{asked.pk}/refuse/", typed).status_code == 302
+    asked.refresh_from_db()
+    assert asked.reason == "Wrong date"

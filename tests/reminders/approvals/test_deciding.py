@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.approvals import requests
+from accounts.approvals import requests, strictness
 from accounts.approvals.requests import DecidedError
 from accounts.models import Approval, TeamMate, User
 from activity.models import Notification
@@ -22,7 +22,7 @@ from reminders.approvals.asking import waiting_for
 from reminders.approvals.deciding import NO_REASON, approve, refuse
 from reminders.by_hand.send import send
 from reminders.models import Part, Reminder
-from tests.factories import RecipientFactory, RunFactory, TagFactory
+from tests.factories import ApprovalNumberFactory, RecipientFactory, RunFactory, TagFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 
@@ -100,7 +100,7 @@ def test_what_somebody_asked_for_who_may_not_send_any_more_does_not_leave(
     found = send(by_hand, by=sender, said={})
     assert isinstance(found, Approval)
     TeamMate.objects.filter(mate=sender).update(role="write")
-    with pytest.raises(DecidedError, match="may not send for this owner any more"):
+    with pytest.raises(DecidedError, match="may not send or change this for this owner any more"):
         approve(found, content=found.content, by=mate)
     assert not Run.objects.exists()
     assert Approval.objects.get().state == State.WAITING
@@ -216,3 +216,14 @@ def test_of_two_people_who_decide_at_once_one_does(
         thread.join()
     assert sorted(done) == ["approved", "too late"]
     assert Entry.objects.filter(action="approval.approved").count() == 1
+
+
+def test_a_looser_number_needs_who_asked_to_manage_still(owner: User, sender: User, mate: User) -> None:
+    ApprovalNumberFactory.create(owner=owner, above=2)
+    TeamMate.objects.filter(mate=mate).update(role="manage")
+    found = strictness.set_number(owner, None, by=mate)
+    assert found is not None
+    TeamMate.objects.filter(mate=mate).update(role="send")
+    with pytest.raises(DecidedError, match="may not send or change this for this owner any more"):
+        approve(found, content=found.content, by=sender)
+    assert strictness.own_number(owner) == 2
