@@ -1,6 +1,7 @@
 """Counts in a simulation who may leave: targets with times of their own, and new chats of a service's quota. Pure."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import accumulate
 
@@ -35,16 +36,33 @@ class Queue:
 
     def waiting(self) -> list[tuple[datetime, int]]:
         """Return those that are left and have times of their own: when, and how many."""
-        passed, found = 0, list[tuple[datetime, int]]()
-        for at, until in zip(self._times, self._counts, strict=True):
-            if (count := until - max(passed, self._taken)) > 0:
-                found.append((at, count))
-            passed = until
+        return list(self._from(self._taken))
+
+    def waiting_between(self, since: datetime, until: datetime) -> int:
+        """Return how many of those that are left have a time of their own in a span."""
+        first, last = (self._before(at) for at in (since, until))
+        return max(0, last - max(first, self._taken))
+
+    def take(self, targets: int) -> list[tuple[datetime, int]]:
+        """Take targets; return those of them that have times of their own: when, and how many."""
+        found, rest = list[tuple[datetime, int]](), targets
+        for at, count in self._from(self._taken):
+            if rest <= 0:
+                break
+            found.append((at, min(count, rest)))
+            rest -= count
+        self.left, self._taken = self.left - targets, self._taken + targets
         return found
 
-    def take(self, targets: int) -> None:
-        self.left -= targets
-        self._taken += targets
+    def _from(self, taken: int) -> Iterator[tuple[datetime, int]]:
+        """Yield when the targets after the first `taken` may leave, and how many."""
+        for place in range(bisect_right(self._counts, taken), len(self._times)):
+            yield self._times[place], self._counts[place] - taken
+            taken = self._counts[place]
+
+    def _before(self, at: datetime) -> int:
+        place = bisect_left(self._times, at)
+        return self._counts[place - 1] if place else 0
 
 
 class ChatsLeft:

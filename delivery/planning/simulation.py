@@ -15,7 +15,7 @@ from delivery.planning.arrivals import ChatsLeft, Queue
 from delivery.planning.rolling import Use
 from delivery.planning.spacing import Spacing, spacing_of
 from delivery.planning.values import Allowance, Job, Pause, PauseCause, Point, Sender, Timeline, Who
-from delivery.window import Window, all_open_at, first_close, window_end_at
+from delivery.window import Window, all_open_at, first_close, window_end_at, window_start_at
 
 LONGEST = timedelta(days=366)  # further ahead the limits are unknown
 NEVER = 2 * LONGEST  # until windows open together that never do
@@ -159,7 +159,7 @@ class AccountSimulation:
         room = allowance.room(self.day, entered)
         if room is None:
             return None
-        mine = sum(left for when, left in self.queues[at].waiting() if self._day_of(when) == self.day)
+        mine = self.queues[at].waiting_between(self.day_starts, self.day_ends)
         return max(0, room - entered[self.day]) // job.parts + mine
 
     def _openings(self, job: Job) -> list[datetime]:
@@ -221,10 +221,10 @@ class AccountSimulation:
 
     def _take(self, turn: int, count: int) -> None:
         """Take targets of a job, and those of them that have a time out of the plan."""
-        job, queue = self.jobs[turn], self.queues[turn]
-        queue.take(count)
-        if job.planned:
-            self.coming[job.action] = self._coming(job.action)
+        job = self.jobs[turn]
+        for at, targets in self.queues[turn].take(count):
+            if (day := self._day_of(at)) >= self.day:
+                self.coming[job.action][day] -= targets * job.parts
 
     def _coming(self, action: str) -> Counter[int]:
         """Return the messages planned for today and each later day; what is overdue has no place any more."""
@@ -291,6 +291,7 @@ class AccountSimulation:
 
     def _begin_day(self) -> None:
         self.day = self._day_of(self.now)
+        self.day_starts = window_start_at(self.sender.zone, 0, self.now)
         self.day_ends = window_end_at(self.sender.zone, 24, self.now)
         self.coming = {action: self._coming(action) for action in self.sender.allowances}
         self.rooms = {

@@ -11,6 +11,7 @@ from delivery.pacing import Limits
 from delivery.planning.arrivals import A_CYCLE, ChatsLeft, Queue
 from delivery.planning.people_ahead import planned
 from delivery.planning.planned_jobs import Arrival, divided
+from delivery.planning.simulation import AccountSimulation
 from delivery.planning.values import (
     Allowance,
     Job,
@@ -128,9 +129,26 @@ def test_a_look_ahead_begins_no_cycle() -> None:
 
 def test_a_queue_knows_who_is_left_of_each_time() -> None:
     queue = Queue(job(5, planned=[Planned(at=NOON, targets=3), Planned(at=NOON + A_DAY, targets=2)]))
-    queue.take(4)
+    assert queue.waiting_between(NOON, NOON + A_DAY) == 3
+    assert queue.take(4) == [(NOON, 3), (NOON + A_DAY, 1)]
+    assert queue.waiting_between(NOON, NOON + A_DAY) == 0
+    assert queue.waiting_between(NOON, NOON + 2 * A_DAY) == 1
     assert queue.waiting() == [(NOON + A_DAY, 1)]
     assert (queue.released(NOON), queue.released(NOON + A_DAY)) == (0, 1)
+
+
+def test_a_long_plan_is_looked_through_once_and_not_for_each_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, day_of = list[datetime](), AccountSimulation._day_of
+
+    def counted(simulation: AccountSimulation, at: datetime) -> int:
+        asked.append(at)
+        return day_of(simulation, at)
+
+    monkeypatch.setattr(AccountSimulation, "_day_of", counted)
+    hourly = [Planned(at=NOON + timedelta(hours=hour), targets=1) for hour in range(400)]
+    found = foreseen(account(job(400, planned=hourly), per_day=10))
+    assert found.curve[-1].done == 400
+    assert len(asked) < 400 * 50
 
 
 def test_a_run_is_divided_into_known_people_new_ones_and_those_with_times() -> None:
