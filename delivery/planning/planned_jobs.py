@@ -1,7 +1,8 @@
 """Reads when the targets of open runs may leave, and to whom they go: the jobs of a forecast.
 
 A target that waits for a later moment (a drip, a new person, work that moved off a full day) has a time of its own.
-These are read hour by hour, so that a forecast stays cheap however many there are.
+These are read hour by hour, so that a forecast stays cheap however many there are: the last of an hour keeps its own
+time, and the others have that of the first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,7 @@ ARRIVALS = f"""
 SELECT share.account_id, share.run_id,
        CASE WHEN share.chats AND NOT {KNOWN} THEN 'new_chat' WHEN t.new_person IN (1, 2) THEN 'new' ELSE 'known' END,
        CASE WHEN t.not_before > %(now)s THEN date_trunc('hour', t.not_before) END AS hour,
-       max(t.not_before) AS last, count(*)
+       min(t.not_before), max(t.not_before) AS last, count(*)
 FROM unnest(%(accounts)s::bigint[], %(runs)s::bigint[], %(chats)s::boolean[]) AS share(account_id, run_id, chats)
 CROSS JOIN LATERAL (
     SELECT theirs.* FROM delivery_runtarget theirs
@@ -51,7 +52,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) t
 LEFT JOIN accounts_recipient p ON share.chats AND p.id = t.recipient_id
-GROUP BY 1, 2, 3, 4 ORDER BY 5
+GROUP BY 1, 2, 3, 4 ORDER BY last
 """  # noqa: S608 - made of constants
 
 
@@ -68,9 +69,11 @@ def arrivals_of(whose: Sequence[Whose], *, now: datetime) -> dict[tuple[int, int
     }
     with connection.cursor() as cursor:
         cursor.execute(ARRIVALS, arguments)
-        for account_id, run_id, who, hour, last, targets in cursor.fetchall():
-            arrival = Arrival(who=Who(who), at=None if hour is None else last, targets=targets)
-            found[account_id, run_id].append(arrival)
+        for account_id, run_id, who, hour, first, last, targets in cursor.fetchall():
+            times = [(None, targets)] if hour is None else [(first, targets - 1), (last, 1)]
+            found[account_id, run_id] += [
+                Arrival(who=Who(who), at=at, targets=count) for at, count in times if count
+            ]
     return found
 
 
