@@ -23,9 +23,9 @@ from django.db import InterfaceError, OperationalError, connection
 
 from delivery import conf
 from delivery.engine import recording
-from delivery.engine.alarm import TICK
 from delivery.engine.database_contact import contact
 from delivery.engine.recording import Begun, Counts, Intent, Landing
+from delivery.engine.shift.alarm import TICK
 from delivery.engine.sql import Line, run
 
 log = structlog.get_logger(__name__)

@@ -20,10 +20,10 @@ import structlog
 from django.conf import settings
 
 from delivery import conf, transports
-from delivery.engine.alarm import Alarm
 from delivery.engine.batching import Batches
 from delivery.engine.last_look import Look
 from delivery.engine.lease import LeaseRenewals
+from delivery.engine.shift.alarm import Alarm
 from delivery.engine.shift.changes import Changes
 from delivery.outcomes import REFUSED_HERE, HeldBack, Outcome, Rejected, Unknown
 from delivery.transports.base import Message, Timeouts, Transport, UnansweredError

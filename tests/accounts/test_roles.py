@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from accounts.models import (
     Account,
     AddressAlias,
+    Approval,
+    ApprovalNumber,
     ConsentChange,
     Contact,
     Delivery,
@@ -62,6 +64,8 @@ ROW_OF: Mapping[type[Model], Callable[[User], Any]] = {
     Account: lambda owner: f.AccountFactory.create(owner=owner),
     AddressAlias: lambda owner: f.AddressAliasFactory.create(account__owner=owner),
     RefusedReports: lambda owner: f.RefusedReportsFactory.create(account__owner=owner),
+    Approval: lambda owner: f.ApprovalFactory.create(owner=owner),
+    ApprovalNumber: lambda owner: f.ApprovalNumberFactory.create(owner=owner),
     OwnLimits: lambda owner: f.OwnLimitsFactory.create(account__owner=owner),
     SenderDomain: lambda owner: f.SenderDomainFactory.create(account__owner=owner),
     ConsentChange: lambda owner: f.ConsentChangeFactory.create(recipient__owner=owner),

@@ -10,11 +10,11 @@ from django.conf import settings
 from accounts.models import Account
 from delivery import lifecycle
 from delivery.engine import claims
-from delivery.engine.alarm import EXACT_MS, STEP_MS
 from delivery.engine.lease import Lease
 from delivery.engine.loop import send_loop
 from delivery.engine.permits import Permits
 from delivery.engine.shift.agenda import Agenda
+from delivery.engine.shift.alarm import EXACT_MS, STEP_MS
 from delivery.engine.shift.outgoing import Outgoing, ServedRun
 from delivery.engine.trouble import AccountTrouble
 from delivery.engine.wakeups import LONGEST_NAP, Rest

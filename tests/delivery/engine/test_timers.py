@@ -10,8 +10,8 @@ import pytest
 import uvloop
 
 from delivery.engine import loop as looping
-from delivery.engine.alarm import EXACT_MS, STEP_MS, Alarm
 from delivery.engine.loop import Landed, SendLoop, SendRequest
+from delivery.engine.shift.alarm import EXACT_MS, STEP_MS, Alarm
 from delivery.engine.shift.launch import Launches
 from delivery.engine.shift.outgoing import Outgoing
 from delivery.outcomes import HeldBack, Outcome, Sent, Unknown

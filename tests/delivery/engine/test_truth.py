@@ -103,11 +103,11 @@ def test_a_gateway_that_refuses_everybody(
 def test_since_when_is_said_of_the_trouble_that_is_named(
     stage: Stage, account: Account, waha: FaultyGateway
 ) -> None:
-    """It answered with errors for two hours, and now it is down: "no answer since" two hours ago would be wrong."""
+    """It answered with errors for 20 minutes, and now it is down: "no answer since" 20 minutes ago would be wrong."""
     run = stage.fire(account, to=3)
     waha.say(503, {"message": "no"})
     pump.pump(account.pk)
-    began = timezone.now() - timedelta(hours=2)
+    began = timezone.now() - timedelta(minutes=20)
     Account.objects.filter(pk=account.pk).update(trouble_since=began, held_until=timezone.now())
     run.targets.update(not_before=timezone.now())
     waha.stop()

@@ -1,4 +1,4 @@
-"""What other runs of an account have planned is read by the account's own rows, however many other runs there are."""
+"""Plans of other runs of an account are read by its own rows, however many other runs there are."""
 
 import json
 from typing import Any

@@ -245,7 +245,7 @@ def test_follow_ups_that_were_edited_since_are_held(reminder: Reminder) -> None:
 def test_follow_ups_go_on_while_another_part_of_the_reminder_waits(
     reminder: Reminder, change: Callable[[Reminder], None]
 ) -> None:
-    """Those of earlier runs say what was approved, whoever gets the next run and whenever."""
+    """Follow-ups of earlier runs say what was approved, whoever gets the next run and whenever."""
     FollowUpStepFactory.create(reminder=reminder)
     ApprovalFactory.create(
         owner=reminder.owner, reminder=reminder, approved=True, content=content_of(reminder), kind=Kind.SEND
