@@ -1,5 +1,6 @@
 """The database that test processes copy is made once, and anew when a migration changes."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import os, psycopg
 with psycopg.connect(os.environ["DATABASE_URL"]) as database:
     database.execute("CREATE TABLE made (n int)")
 """
-PREFIX = "made_in_a_test_"
+PREFIX = f"made_in_a_test_{os.getpid()}_"  # each process of the tests has databases of its own
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_refusing_shows_the_reason_on_the_reminder(asked: Approval, owner: User,
 def test_what_was_changed_is_not_offered_and_not_approved(asked: Approval, sender: User) -> None:
     Part.objects.update(text="Other words")
     page = shown(sender, f"/approvals/{asked.pk}/")
-    assert "something else by now" in page
+    assert "It was changed after it was asked for." in page
     assert "/approve/" not in page
     answer = browser(sender).post(f"/approvals/{asked.pk}/approve/", {"content": asked.content})
     assert "changed since you looked" in told(answer)
