@@ -19,7 +19,7 @@ run: $(INSTALLED) ## start Paceline here, with its own servers; PORT=8010 and SA
 	@$(BIN)/python -m config.run
 
 test: $(INSTALLED) ## run every test; ARGS="-k window" for some
-	@$(TEST) -n 2 --dist loadgroup -m "not soak" $(ARGS)
+	@$(TEST) -n 3 --dist loadgroup -m "not soak" $(ARGS)
 
 coverage: $(INSTALLED) ## run every test, and list the lines that none of them reached
 	@$(TEST) -n 2 --dist loadgroup -m "not soak" --cov --cov-report=term-missing:skip-covered $(ARGS)
