@@ -124,7 +124,7 @@ def _pages(queue: Queue, owner: User) -> float:
 
     def slowest(path: str) -> float:
         def read() -> None:
-            answer = client.get(path)
+            answer = client.get(path, secure=True)
             if answer.status_code != 200:
                 raise RuntimeError(f"The page answered {answer.status_code}.")
 
