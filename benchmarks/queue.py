@@ -14,6 +14,7 @@ from django.test import Client, override_settings
 
 from accounts.models import Account, User
 from benchmarks import memory
+from benchmarks.pages import SERVED
 from benchmarks.tables import scratch
 from delivery.engine import claims, tick
 from queues import steering
@@ -30,7 +31,11 @@ def main(argv: Sequence[str]) -> dict[str, object]:
     parser = argparse.ArgumentParser(prog="python -m benchmarks queue", description=__doc__)
     parser.add_argument("items", type=int, nargs="?", default=ITEMS)
     items = parser.parse_args(argv).items
-    with scratch.database("queue"), TemporaryDirectory() as folder, override_settings(MEDIA_ROOT=folder):
+    with (
+        scratch.database("queue"),
+        TemporaryDirectory() as folder,
+        override_settings(**SERVED, MEDIA_ROOT=folder),
+    ):
         owner = User.objects.create(username="sender")
         queue = _queue(owner)
         with memory.peak() as peak:
@@ -124,7 +129,7 @@ def _pages(queue: Queue, owner: User) -> float:
 
     def slowest(path: str) -> float:
         def read() -> None:
-            answer = client.get(path, secure=True)
+            answer = client.get(path)
             if answer.status_code != 200:
                 raise RuntimeError(f"The page answered {answer.status_code}.")
 
